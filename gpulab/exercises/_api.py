@@ -233,7 +233,7 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
     # An exercise may be asked in several lessons, and counts in each of them.
     is_all = COURSE in chosen or not chosen
     ids = [
-        each
+        (each, each in contents.further)
         for name, contents in lessons().items()
         if is_all or name in chosen
         for each in contents.exercise_ids
@@ -241,7 +241,10 @@ def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
     entries = kept_in.entries
     done, predictions = exercise_progress(entries), predictions_of(entries).values()
     return Progress(
-        tuple((each, done.get(each, ExerciseProgress())) for each in ids),
+        tuple(
+            (each, replace(done.get(each, ExerciseProgress()), is_further=is_further))
+            for each, is_further in ids
+        ),
         tuple(
             prediction
             for prediction in predictions

@@ -68,7 +68,7 @@ class Review:
         if not self.scored and not self.n_late:
             return ""
         n_right = sum(map(_is_right, self.scored))
-        late = f"; {self.n_late} after the outcome" if self.n_late else ""
+        late = f"; {self.n_late} given or changed after the outcome" if self.n_late else ""
         return f"{n_right} of {counted(len(self.scored), 'prediction')} right{late}"
 
     def lines(self) -> Iterator[str]:

@@ -40,6 +40,7 @@ class LessonContents:
     title: str
     predictions: dict[str, LessonCell] = field(default_factory=dict)
     exercise_ids: list[str] = field(default_factory=list)
+    further: set[str] = field(default_factory=set)  # those after the heading "Going further"
 
 
 def cell_of(name: str) -> LessonCell | None:
@@ -93,6 +94,7 @@ def lessons() -> Mapping[str, LessonContents]:
 def _contents_of(folder: Path, path: Path) -> LessonContents:
     notebook: Any = parse_json((folder / path).read_bytes())
     contents, section = LessonContents(path.stem), ""
+    is_further = False
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
             for level, heading in _HEADING.findall(source):
@@ -100,13 +102,14 @@ def _contents_of(folder: Path, path: Path) -> LessonContents:
                 if level == "#":
                     contents.title = heading if contents.title == path.stem else contents.title
                 section = "" if level == "#" else heading
+                is_further |= (level, heading) == ("#", "Going further")
             continue
         cell = LessonCell(contents.title, section, f"{path.as_posix()}#cell-id={cell_id}")
         names = (named or drawn for named, drawn in _PREDICTION.findall(source))
         contents.predictions |= dict.fromkeys(names, cell)
-        contents.exercise_ids += [
-            each for each in _EXERCISE.findall(source) if each not in contents.exercise_ids
-        ]
+        new = [each for each in _EXERCISE.findall(source) if each not in contents.exercise_ids]
+        contents.exercise_ids += new
+        contents.further |= set(new if is_further else ())
     return contents
 
 

@@ -93,7 +93,9 @@ def predict(  # noqa: PLR0913  # what is asked, what is said, and what counts
 
 
 def compare(name: str, actual: "Measurement | float | str") -> GuessReview:
-    """Compare the last guess for a question of the lessons with the outcome.
+    """Compare the guess for a question of the lessons with the outcome.
+
+    The last guess before the outcome was shown for the first time counts.
 
     Parameters
     ----------

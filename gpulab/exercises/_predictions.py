@@ -215,7 +215,7 @@ class Prediction:
             sure = f" ({self.confidence})" if self.confidence else ""
             note = f" {self.note}" if self.note else ""
             is_late = self.note.endswith(_saved_guesses.LATE)
-            return f"You say {self._said}{sure}.{note}{'' if is_late else _NEXT}"
+            return f"You say {self._said(self.guess)}{sure}.{note}{'' if is_late else _NEXT}"
         form = _form(self.unit, self.choices)
         if not self.is_lessons:
             return self.problem or f"Put your guess in place of the three dots: {form}."
@@ -271,30 +271,29 @@ class Prediction:
         return review
 
     def _review(self, value: float | str, outcome: str) -> GuessReview:
-        if self.guess is None:
+        # After the outcome a change is kept, and the guess before it is the one that is judged.
+        first = _saved_guesses.before_a_change(self.name, self.unit, self.choices)
+        guess, you = (self.guess, "You") if first is None else (first, "You first")
+        if guess is None:
             begin = "The outcome:" if self.choices else "It was"
             return GuessReview(_NO_GUESS, f"{begin} {outcome}. {self._state}")
-        if isinstance(self.guess, str) or isinstance(value, str):
-            return self._compare_choices(str(value))
-        judged = distance(self.counts, self.guess, value, self.base)
-        ratio = value / self.guess if self.guess > 0 and value > 0 else None
-        message = f"You said {self._said}, it was {outcome}{judged.words}"
+        if isinstance(guess, str) or isinstance(value, str):
+            if _plain(str(value)) == _plain(str(guess)):
+                message = f"{you} said {guess}, and so it is."
+                return GuessReview(_html.RIGHT, message, is_right=True)
+            message = f"{you} said {guess}; it was {value}. What did you expect, and why?"
+            return GuessReview(_OTHER, message, is_right=False)
+        judged = distance(self.counts, guess, value, self.base)
+        ratio = value / guess if guess > 0 and value > 0 else None
+        message = f"{you} said {self._said(guess)}, it was {outcome}{judged.words}"
         return GuessReview(judged.tone, message, ratio, judged.size, judged.is_right)
 
-    def _compare_choices(self, value: str) -> GuessReview:
-        if _plain(value) == _plain(str(self.guess)):
-            message = f"You said {self.guess}, and so it is."
-            return GuessReview(_html.RIGHT, message, is_right=True)
-        message = f"You said {self.guess}; it was {value}. What did you expect, and why?"
-        return GuessReview(_OTHER, message, is_right=False)
-
-    @property
-    def _said(self) -> str:
-        """The guess in the unit in which it was typed."""
-        if self.guess is None or isinstance(self.guess, str):
-            return str(self.guess)
+    def _said(self, guess: float | str) -> str:
+        """Return a guess in the unit in which it was typed."""
+        if isinstance(guess, str):
+            return guess
         # Not format_time, which would round what the learner typed or write it in another unit.
-        return _with_unit(f"{self.guess / TIMES.get(self.unit, 1.0):,.10g}", self.unit)
+        return _with_unit(f"{guess / TIMES.get(self.unit, 1.0):,.10g}", self.unit)
 
     def _write(self, value: float | str) -> str:
         if isinstance(value, str):

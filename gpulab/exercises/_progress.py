@@ -25,14 +25,17 @@ class ExerciseProgress:
         Number of answers, right or wrong.
     n_hints
         Number of hints read.
+    is_further
+        Whether the lesson asks it in "Going further", which you may leave out.
     """
 
     ok: bool | None = None
     n_tries: int = 0
     n_hints: int = 0
+    is_further: bool = False
 
     def __str__(self) -> str:
-        return _STATES[self.ok]
+        return "in Going further" if self.is_further and self.ok is None else _STATES[self.ok]
 
 
 def exercise_progress(
@@ -77,7 +80,7 @@ class Progress:
 
     def __str__(self) -> str:
         lines = (
-            f"  {exercise_id:<24}{done!s:<9}{counted(done.n_tries, 'answer')}, "
+            f"  {exercise_id:<24}{done!s:<18}{counted(done.n_tries, 'answer')}, "
             f"{counted(done.n_hints, 'hint')}"
             for exercise_id, done in self.rows
         )

@@ -41,12 +41,27 @@ def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str 
     """
     saved = predictions_of(journal().entries).get(name)
     guess = None if saved is None else saved.latest
-    if saved is None or guess is None or guess.unit != unit:
-        return None, "", ""
-    said = guess.choice if choices else guess.number
-    if choices and said not in choices:
+    said = _fitting(guess, unit, choices)
+    if saved is None or guess is None or said is None:
         return None, "", ""
     return said, guess.confidence, _remark(saved, guess) if guess.is_late else ""
+
+
+def before_a_change(name: str, unit: str, choices: tuple[str, ...]) -> float | str | None:
+    """Return the guess that counts, if another one came after the outcome; otherwise None."""
+    saved = predictions_of(journal().entries).get(name)
+    if saved is None:
+        return None
+    first, last = (_fitting(each, unit, choices) for each in (saved.guess, saved.latest))
+    return None if first == last else first
+
+
+def _fitting(guess: Guess | None, unit: str, choices: tuple[str, ...]) -> float | str | None:
+    """Return what was said, or None if it does not fit the question."""
+    if guess is None or guess.unit != unit:
+        return None
+    said = guess.choice if choices else guess.number
+    return None if choices and said not in choices else said
 
 
 def _remark(saved: KeptPrediction, guess: Guess) -> str:

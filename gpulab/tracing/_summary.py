@@ -231,7 +231,7 @@ def _share(device: int, works: list[Span], window: Interval) -> DeviceShare:
         busy_s=_length(busy),
         overlap_s=overlap_s,
         possible_s=total_s - max(part.busy_s for part in bounds),
-        saved_s=total_s - _length(busy),
+        saved_s=max(0.0, total_s - _length(busy)),  # not a loss by rounding alone
         before_s=busy[0][0] - window[0],
         after_s=window[1] - busy[-1][1],
         streams=stream_parts,

@@ -139,7 +139,8 @@ exercises.compare("02.empty", nothing_s)
 # ## A wait after every layer
 #
 # Many programs wait too often. Here are twenty layers, with one wait at the end or with one after
-# each layer.
+# each layer. (`Sequential` calls its layers in a Python loop as well, so the waits are what
+# differs.)
 
 # %%
 layers = [torch.nn.Linear(512, 512, device="cuda") for _ in range(20)]

@@ -294,7 +294,7 @@ for name, share in shares.items():
         setup=lambda: torch.sum(part, dim=1, out=part_sums),
         cache="hot",
     ).median_s
-pd.Series(flushed_s).mul(1e6).round(2)  # µs, by the size of the buffer
+pd.Series(flushed_s, name="µs").mul(1e6).round(2).rename_axis("buffer").to_frame()
 
 # %%
 half_way_s = (flushed_s["1/16"] + flushed_s["2"]) / 2
@@ -386,7 +386,7 @@ for name, work in works.items():
 exercises.compare("06.loser", max(lost, key=lost.get))
 
 # %%
-pd.Series(lost).round(1)  # percent
+pd.Series(lost, name="longer by (%)").round(1).to_frame()
 
 # %% [markdown]
 # A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes

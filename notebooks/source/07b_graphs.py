@@ -398,7 +398,7 @@ pd.DataFrame({f"{name}, error %": 100 * one["error"] for name, one in frames.ite
 
 # %%
 fresh = gpulab.measure(lambda: torch.cumsum(x, 0), method="events", n_warmup=0, n_samples=5)
-pd.Series(fresh.samples_s).mul(1e6).round(1)  # µs
+pd.Series(fresh.samples_s, name="µs").mul(1e6).round(1).to_frame()
 
 # %% [markdown]
 # | rung | error that remains | matters |

@@ -449,7 +449,7 @@ def forward():
     return loss
 
 
-forward()
+forward().item()
 
 
 # %%

@@ -297,7 +297,8 @@ plots.draw_crossover(fine, lines=False)
 
 # %%
 coarse = gpulab.crossover("matmul", [64, 128, 256, 512], **one_thread)
-pd.Series({"few sizes": lab.short(coarse.crossing), "many": lab.short(fine.crossing)})
+shorts = {"few sizes": lab.short(coarse.crossing), "many": lab.short(fine.crossing)}
+pd.Series(shorts, name="crossing").to_frame()
 
 # %% [markdown]
 # If the two intervals do not overlap, that is no fault of the statistics. The interval contains
@@ -446,8 +447,9 @@ lab.draw_crossings(moved)
 
 # %% [markdown]
 # Matmul moves little: it has n³ operations for n² bytes, so the larger it is, the less the copies
-# count. FFT crosses three times, joined by a dotted line. Look at it in the explorer: the GPU wins
-# for small batches, then loses, then wins for good where the CPU's time jumps.
+# count. FFT crosses three times, joined by a dotted line. Look at it in the explorer: the CPU wins
+# for the smallest batches, the GPU for small ones, the CPU again, and the GPU for good where the
+# CPU's time jumps.
 
 # %%
 explorers.crossover_explorer("fft", transfers="both", size=700)

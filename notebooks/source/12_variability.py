@@ -129,7 +129,7 @@ alone_s = seconds(matmul, method="events")
 changed = {"order": new_s / old_s}
 changed["allocator"] = seconds(from_the_driver, method="synchronized") / cached_s
 changed["contention"] = seconds(beside_another, method="events") / alone_s
-pd.Series(changed).round(2)
+pd.Series(changed, name="longer time / shorter time").round(2).to_frame()
 
 # %%
 row = torch.randn(1, 2048, device="cuda", dtype=torch.half)

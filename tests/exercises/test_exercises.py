@@ -217,12 +217,12 @@ def test_progress_counts_answers_and_hints() -> None:
     exercises.hint("01.what-was-timed")
     assert str(exercises.progress()).splitlines() == [
         "1 of 6 exercises right",
-        "  00.read-the-line        right    2 answers, 0 hints",
-        "  00.sources              not yet  0 answers, 0 hints",
-        "  01.what-was-timed       tried    1 answer, 1 hint",
-        "  01.hidden-sync          not yet  0 answers, 0 hints",
-        "  01.benchmark            not yet  0 answers, 0 hints",
-        "  01.queue-length         not yet  0 answers, 0 hints",
+        "  00.read-the-line        right             2 answers, 0 hints",
+        "  00.sources              not yet           0 answers, 0 hints",
+        "  01.what-was-timed       tried             1 answer, 1 hint",
+        "  01.hidden-sync          not yet           0 answers, 0 hints",
+        "  01.benchmark            not yet           0 answers, 0 hints",
+        "  01.queue-length         in Going further  0 answers, 0 hints",
     ]
     page = exercises.progress()._repr_html_()
     assert page.startswith("<table><caption>1 of 6 exercises right</caption>")

@@ -103,8 +103,13 @@ def test_a_question_is_asked_by_its_name_and_compared_in_another_cell(folder: Pa
     changed = exercises.predict("01.grows", "9x")
     assert str(changed).endswith("so this change is kept, and your first guess counts.")
     assert str(exercises.predict("01.grows")) == str(changed)
+    assert str(exercises.compare("01.grows", 8.1)).startswith("Close. You first said 8 times")
     exercises.predict("00.agree", "no", confidence="sure")
     assert kept(folder)["00.agree"].guess is not None
+    assert str(exercises.compare("00.agree", "no")) == "Right. You said no, and so it is."
+    exercises.predict("00.agree", "yes")
+    assert str(exercises.compare("00.agree", "no")) == "Right. You first said no, and so it is."
+    exercises.predict("00.agree", "no")  # the first one again
     assert str(exercises.compare("00.agree", "no")) == "Right. You said no, and so it is."
 
 

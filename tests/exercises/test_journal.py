@@ -96,7 +96,9 @@ def test_the_last_guess_before_the_outcome_counts(folder: Path) -> None:
         "How long? You say 50 µs (sure). The outcome was shown before, so this change is kept, "
         "and your first guess counts."
     )
-    assert late.compare(51e-6).is_right
+    again = late.compare(51e-6)
+    assert again.is_right is False
+    assert str(again).startswith("Far off. You first said 5 µs, it was 51.0 µs: ")
     found = kept(folder)["01.naive"]
     assert found.guess is not None
     assert found.reveal is not None

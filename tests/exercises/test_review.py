@@ -144,7 +144,7 @@ def test_a_page_shows_all_predictions_and_marks_late_changes() -> None:
     text = page(Progress((), (MINE[0], late)))
     assert text.startswith('<!DOCTYPE html><html lang="en">')
     assert "&lt;b&gt;" in text
-    assert "1 after the outcome" in text
+    assert "1 given or changed after the outcome" in text
     assert "<b>" not in text
 
 

@@ -41,9 +41,10 @@ _OUTCOME = re.compile(
 # Fewer digits, or a single word, may stand anywhere by chance.
 _TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
 # A text in quotes, alone or in a list, a number with an exponent or of more digits than anybody
-# reads, a record, and a stack.
+# reads, a record, a tensor, a column with its type, and a stack.
 _RAW = re.compile(
-    r"^\s*[\[({]*['\"]|(?<![\w.])\d\.?\d*e[+-]?\d\d|[1-9]\d*\.\d{6}|^\w+\(\w+=|^Traceback",
+    r"^\s*[\[({]*['\"]|(?<![\w.])\d\.?\d*e[+-]?\d\d|[1-9]\d*\.\d{6}|^\w+\(\w+="
+    r"|^tensor\(|^dtype: |^Traceback",
     re.MULTILINE,
 )
 

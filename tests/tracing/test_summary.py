@@ -1,6 +1,10 @@
 """A summary gives busy, idle and overlap times, in numbers and in words."""
 
+from itertools import accumulate, pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpulab.tracing import Span
 from gpulab.tracing._summary import BusyTime, summarize
@@ -52,6 +56,15 @@ def test_kernels_of_two_streams_may_overlap() -> None:
     assert share.overlap_achieved == pytest.approx(1)
     (share,) = summarize([work(0, 10, 0), work(10, 30, 1)], PLACE).devices
     assert share.possible_s == pytest.approx(10 * US)
+
+
+@given(st.lists(st.integers(1, 2_000), min_size=2, max_size=6))
+def test_streams_in_turn_save_nothing_and_lose_nothing(durations: list[int]) -> None:
+    """Sums of seconds are rounded, and no saving is below zero, or it would be "-0 %"."""
+    ends = list(accumulate(durations, initial=7))
+    spans = [work(start, end, end % 2) for start, end in pairwise(ends)]
+    (share,) = summarize(spans, PLACE).devices
+    assert 0 <= share.saved_s < 1e-9 * US
 
 
 def test_window_may_begin_at_any_time() -> None:

@@ -122,7 +122,7 @@ _LOW, _HIGH = 0.1, 0.9
 _COUNTED = MappingProxyType(
     {
         "from_memory": "share that comes from memory (%)",
-        "crossing": "share of requests that cross to the other half (%)",
+        "crossing": "share of requests that cross (%)",
     }
 )
 

@@ -5,7 +5,7 @@ import { Layer } from "./marks.js";
 
 const WIDE = { top: 24, right: 132, bottom: 46, left: 62 },
   NARROW = { top: 24, right: 104, bottom: 44, left: 62 };
-const NARROW_PX = 560,
+const NARROW_PX = 480, // beside JupyterLab's bars a picture has 556
   BRUSH_PX = 8,
   ZOOM_MS = 350;
 
