@@ -71,7 +71,7 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     cells = [f"{CELLS[0]}\nfrom gpulab.exercises import lesson_09 as lab", ASK, PREDICT, DRAW]
     url = put_notebook(lab.address, "shared", cells)
     errors: list[str] = []
-    # Other tests share the server, and a kernel that is shut down while it runs raises in ipykernel.
+    # Other tests share the server; a kernel that is shut down while it runs raises in ipykernel.
     n_logged = len(lab.log.read_text())
     browser = lab.page.context.browser
     assert browser is not None
