@@ -221,5 +221,5 @@ def test_titles_say_what_was_reached_and_how_far_the_models_are_right() -> None:
         {"workload": ["a", "b"], "plain_ratio": [3.0, 9.0], "refined_ratio": [0.8, 1.3]}
     )
     assert gaps(frame, source="virtual").title == (
-        "The refined model is right within a quarter for 1 of 2, the plain one for 0\n(virtual)"
+        "The refined model is right within a quarter for 1 of 2, the plain one for 0 (virtual)"
     )
