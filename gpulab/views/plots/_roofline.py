@@ -72,10 +72,10 @@ class _Roofline(Plot):
 
     @property
     def title(self) -> str:
-        reached = self.table["flops_per_s"].dropna()
+        reached = self.table.dropna(subset="flops_per_s")
         if reached.empty:
             return "What these points can reach"
-        best = self.table.loc[reached.idxmax()]
+        best = reached.nlargest(1, "flops_per_s").iloc[0]
         peaks = [
             roof.peak(name) for roof, name in _known(self.record) if name == best["arithmetic"]
         ]
