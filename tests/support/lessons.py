@@ -41,10 +41,10 @@ _OUTCOME = re.compile(
 # Fewer digits, or a single word, may stand anywhere by chance.
 _TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
 # A text in quotes, alone or in a list, a number with an exponent or of more digits than anybody
-# reads, a record, a tensor, a column with its type, and a stack.
+# reads, a record, a tensor with its gradient function, a column with its type, and a stack.
 _RAW = re.compile(
     r"^\s*[\[({]*['\"]|(?<![\w.])\d\.?\d*e[+-]?\d\d|[1-9]\d*\.\d{6}|^\w+\(\w+="
-    r"|^tensor\(|^dtype: |^Traceback",
+    r"|grad_fn=|^dtype: |^Traceback",
     re.MULTILINE,
 )
 
