@@ -204,27 +204,27 @@ class Ladder(Saved):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in [_HEAD, *lines]
         ]
-        notes = [f"  note: {finding.brief()}" for finding in self.findings]
-        if self.kernels_s is not None:
-            notes.insert(0, f"  {self._of_kernels()}")
+        notes = [f"  {sentence}" for sentence in self._of_kernels()]
+        notes += [f"  note: {finding.brief()}" for finding in self.findings]
         return "\n".join([*rows, f"({device_label(self.device_name, self.source)})", *notes])
 
     __repr__ = __str__
 
-    def _of_kernels(self) -> str:
+    def _of_kernels(self) -> list[str]:
         if self.kernels_s is None:
-            return ""
-        return (
-            f"the kernels alone take {format_time(self.kernels_s)} (cold): this is how much the "
-            "GPU has to do; a program waits for the pauses between them, too"
-        )
+            return []
+        return [
+            (
+                f"the kernels alone take {format_time(self.kernels_s)} (cold): this is how much the "
+                "GPU has to do; a program waits for the pauses between them, too"
+            )
+        ]
 
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
         caption = f"{name}every method beside the driver's records; {self.device_name}"
         shown = table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
-        texts = [self._of_kernels()] * (self.kernels_s is not None)
-        texts += map(str, self.findings)
+        texts = [*self._of_kernels(), *map(str, self.findings)]
         notes = "".join(f"<li>{clean(text)}</li>" for text in texts)
         return f"{shown}<ul>{notes}</ul>" if notes else shown
 
