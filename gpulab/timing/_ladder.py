@@ -213,12 +213,11 @@ class Ladder(Saved):
     def _of_kernels(self) -> list[str]:
         if self.kernels_s is None:
             return []
-        return [
-            (
-                f"the kernels alone take {format_time(self.kernels_s)} (cold): this is how much the "
-                "GPU has to do; a program waits for the pauses between them, too"
-            )
-        ]
+        sentence = (
+            f"the kernels alone take {format_time(self.kernels_s)} (cold): this is how much the "
+            "GPU has to do; a program waits for the pauses between them, too"
+        )
+        return [sentence]
 
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
