@@ -42,7 +42,7 @@ def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float
         work()
         mark.record()
     torch.cuda.synchronize()
-    times_ms = [one.elapsed_time(other) for one, other in pairwise(marks)]
+    times_ms = [start.elapsed_time(end) for start, end in pairwise(marks)]
     a_ms, b_ms = (
         sum(ms for ms, work in zip(times_ms, order, strict=True) if work is each) for each in works
     )

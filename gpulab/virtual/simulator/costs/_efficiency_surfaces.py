@@ -112,11 +112,11 @@ class EfficiencySurface:
             All coordinates of the point. A number outside the measured range counts as the nearest
             end of the range.
         """
-        given = [coordinates[i] for i in self.used]
+        used = [coordinates[i] for i in self.used]
         point = np.array(
             [
                 value if words is None else words.get(str(value), _UNKNOWN)
-                for value, words in zip(given, self.words, strict=True)
+                for value, words in zip(used, self.words, strict=True)
             ],
             dtype=np.float64,
         )
@@ -175,8 +175,8 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
     """
     # One matrix product gives the squared distances for all kernels of the sum at once.
     distances = np.sqrt(differences**2 @ scales.T**2)
-    found: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
-    return found
+    sums: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
+    return sums
 
 
 # Cached, because all kernels of a call have the same point, and a loop repeats its calls.
@@ -202,14 +202,14 @@ def correction(point: SurfacePoint | None) -> Correction:
 
 @cache
 def _file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
+    return content
 
 
 @cache
 def _surface(name: str) -> EfficiencySurface | None:
-    found = _file()["surfaces"].get(name)
-    return None if found is None else _read(found)
+    fitted = _file()["surfaces"].get(name)
+    return None if fitted is None else _read(fitted)
 
 
 def packed(table: FloatArray) -> str:
@@ -233,20 +233,20 @@ def unpacked(text: str, n_columns: int) -> FloatArray:
     return columns.reshape(n_columns, -1).T.astype(np.float64)
 
 
-def _read(found: dict[str, Any]) -> EfficiencySurface:
+def _read(fitted: dict[str, Any]) -> EfficiencySurface:
     words = tuple(
         None if item is None else dict(zip(item, range(len(item)), strict=True))
-        for item in found["words"]
+        for item in fitted["words"]
     )
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
     # The last two columns are the weights, hot and cold.
-    table = unpacked(found["rows"], len(words) + 2)
-    logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
+    table = unpacked(fitted["rows"], len(words) + 2)
+    logarithms = [np.array(fitted[key]) for key in ("middle", "least", "most")]
     return EfficiencySurface(
-        tuple(found["used"]),
+        tuple(fitted["used"]),
         words,
-        np.array(found["scales"]),
-        np.array(found["shares"]),
+        np.array(fitted["scales"]),
+        np.array(fitted["shares"]),
         table[:, :-2] * units,
         table[:, -2:] * _WEIGHT_UNIT,
         *logarithms,

@@ -237,12 +237,12 @@ def sleep_ns(cycles: int, spec: GpuSpec) -> int:
 
 def _cost_terms_of(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     key = (id(work), id(spec))
-    found = _known_costs.get(key)
-    if found is None:
+    known = _known_costs.get(key)
+    if known is None:
         if len(_known_costs) >= _N_COSTS_KEPT:
             _known_costs.clear()
-        found = _known_costs[key] = (work, spec, _cost_terms(work, spec))
-    return found[2]
+        known = _known_costs[key] = (work, spec, _cost_terms(work, spec))
+    return known[2]
 
 
 def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:

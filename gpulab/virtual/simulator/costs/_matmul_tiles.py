@@ -159,7 +159,7 @@ def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedul
         or matmul.kind == "weights"
         for n_splits in _splits(matmul, tile, arithmetic, spec)
     ]
-    return min(schedules, key=lambda one: one.total_ns)
+    return min(schedules, key=lambda candidate: candidate.total_ns)
 
 
 def _splits(matmul: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> list[int]:

@@ -137,12 +137,12 @@ class Segment:
 
     def blocks(self) -> "list[MemoryBlock]":
         """Return its blocks, ordered by address."""
-        found = []
+        blocks = []
         block = self.first
         while block is not None:
-            found.append(block)
+            blocks.append(block)
             block = block.next
-        return found
+        return blocks
 
 
 class MemoryBlock:
