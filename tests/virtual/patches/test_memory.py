@@ -91,27 +91,6 @@ def test_the_summary_is_pytorchs_table() -> None:
     assert x.is_cuda
 
 
-@pytest.mark.usefixtures("gpu")
-def test_torch_accelerator_returns_the_same_figures() -> None:
-    """The memory functions of ``torch.accelerator`` and ``torch.cuda`` return the same figures."""
-    before = torch.accelerator.get_memory_info()
-    x = mb_tensor(30)
-    assert torch.accelerator.memory_allocated() == x.nbytes
-    assert torch.accelerator.get_memory_info() == (before[0] - 30 * MB, before[1])
-    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
-        inside = mb_tensor(30)
-    only_cuda = set(torch.cuda.memory_stats()) ^ set(torch.accelerator.memory_stats())
-    shown = {"reserved_bytes_by_private_pools"} if KNOWS_POOLS else set()
-    assert {key.partition(".")[0] for key in only_cuda} == shown
-    del x, inside
-    torch.accelerator.empty_cache()
-    assert torch.accelerator.memory_reserved() == 0
-    torch.accelerator.reset_peak_memory_stats()
-    torch.accelerator.reset_accumulated_memory_stats()
-    stats = torch.accelerator.memory_stats()
-    assert (stats["active.all.peak"], stats["active.all.allocated"]) == (0, 0)
-
-
 def test_free_memory_is_the_devices(gpu: VirtualGpu) -> None:
     """Free memory is the capacity without the CUDA context and what the allocator reserved."""
     total = gpu.spec.memory_bytes
