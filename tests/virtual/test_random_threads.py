@@ -35,14 +35,13 @@ def use(gpu: VirtualGpu, chance: random.Random) -> str:
                 assert 1e-7 < reading.median_s < 1e-4
             assert torch.ones(8, device="cuda").sum().item() == 8
     except VirtualGpuError as error:
-        assert "; " in str(error)  # what to do instead
-        return "told"
+        return "told" if "; " in str(error) else f"no advice: {error}"
     return "worked"
 
 
 @pytest.mark.usefixtures("_quick_turns")
 def test_threads_work_one_at_a_time_or_are_told() -> None:
-    """Every use gives right values or our error; afterwards PyTorch is as before, and GPUs work."""
+    """Every use gives right values or our error; afterwards PyTorch is as before."""
     before = torch.cuda.is_available, torch.ones, time.perf_counter, threading.Thread.start
     outcomes: list[str] = []
     for seed in range(N_TRIES):
