@@ -68,16 +68,6 @@ class VirtualGpu:
         The data-sheet figures that its times are computed from.
     machine
         The simulated host, GPUs and memory.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> gpu = gpulab.virtual_gpu("H200")
-    >>> with gpu:
-    ...     x = torch.ones(3, device="cuda")
-    >>> with gpu:  # the same machine: x still exists
-    ...     x.sum().item()
-    3.0
     """
 
     def __init__(  # noqa: PLR0913 # the options of virtual_gpu(), each by its name
@@ -319,14 +309,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
 
 
 def self_check() -> str:
-    """Return which parts of a new virtual GPU fail with this torch; empty if none does.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> virtual.self_check()
-    ''
-    """
+    """Return which parts of a new virtual GPU fail with this torch; empty if none does."""
     try:
         with VirtualGpu(
             "H200",

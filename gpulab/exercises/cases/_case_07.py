@@ -14,16 +14,7 @@ _N_CALLS = 40
 
 
 def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
-    """Return two half-precision matmuls; the second has other numbers and ``n_rows`` rows.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     len(cases.rival_matmuls())
-    2
-    """
+    """Return two half-precision matmuls; the second has other numbers and ``n_rows`` rows."""
     import torch
 
     a, b = torch.randn(2, 8192, 8192, device="cuda", dtype=torch.float16)

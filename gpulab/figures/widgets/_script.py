@@ -24,11 +24,6 @@ def script(path: Path) -> str:
     ----------
     path
         The widget's own script, a module that exports ``render``.
-
-    Examples
-    --------
-    >>> script(Path(__file__).with_name("machine.js")).startswith("const LOOK")
-    True
     """
     constants = (("LOOK", style_sheet()), ("COLOURS", named()))
     parts = [f"const {name} = {json.dumps(value)};" for name, value in constants]

@@ -11,13 +11,7 @@ from gpulab.virtual.tensors import Reference
 
 
 class IndexRange(NamedTuple):
-    """An index of the device or of the host, with the least and the greatest right number.
-
-    Examples
-    --------
-    >>> IndexRange(torch.tensor([0, 3]), 0, 2).holds()
-    False
-    """
+    """An index of the device or of the host, with the least and the greatest right number."""
 
     tensor: Reference | torch.Tensor
     least: int

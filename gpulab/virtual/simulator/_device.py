@@ -30,18 +30,7 @@ _N_TASKS_KEPT = 100
 
 
 class TaskRecord(NamedTuple):
-    """A finished task: its kind, its stream, its times in nanoseconds, and a copy's bytes.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     x = torch.zeros(8, device="cuda")
-    ...     torch.cuda.synchronize()
-    >>> record = gpu.machine.gpu.device.records()[-1]
-    >>> record.kind.value, record.stream, record.visible_ns <= record.start_ns < record.end_ns
-    ('kernel', 0, True)
-    """
+    """A finished task: its kind, its stream, its times in nanoseconds, and a copy's bytes."""
 
     kind: Kind
     name: str

@@ -39,11 +39,6 @@ class SurfacePoint(NamedTuple):
         Name of the surface.
     coordinates
         Numbers and words. Calls that run alike have similar numbers and the same words.
-
-    Examples
-    --------
-    >>> SurfacePoint("sort", (10.0, 12.0, "block")).surface
-    'sort'
     """
 
     surface: str
@@ -141,13 +136,6 @@ def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]
         The coordinates of the others, a row for each.
     is_word
         Which coordinates are words. The difference of two words is 1, or 0 if they are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_word = np.array([False, True])
-    >>> difference(np.array([1.0, 3.0]), np.array([[4.0, 3.0], [1.0, 0.0]]), is_word).tolist()
-    [[3.0, 0.0], [0.0, 1.0]]
     """
     apart: FloatArray = np.abs(points - point)
     return np.where(is_word, apart != 0, apart)
@@ -164,14 +152,6 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
         How much a difference of one counts, a row for each kernel.
     shares
         The share of each kernel; their sum is 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> differences = np.array([[0.0], [1.0], [100.0]])
-    >>> near = nearness(differences, scales=np.array([[1.0]]), shares=np.array([1.0]))
-    >>> near.round(2).tolist()
-    [1.0, 0.74, 0.0]
     """
     # One matrix product gives the squared distances for all kernels of the sum at once.
     distances = np.sqrt(differences**2 @ scales.T**2)
@@ -213,15 +193,7 @@ def _surface(name: str) -> EfficiencySurface | None:
 
 
 def packed(table: FloatArray) -> str:
-    """Return a table of whole numbers as a compressed text, for the file of surfaces.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = np.array([[1.0, 200.0], [2.0, 201.0]])
-    >>> unpacked(packed(table), 2).tolist()
-    [[1.0, 200.0], [2.0, 201.0]]
-    """
+    """Return a table of whole numbers as a compressed text, for the file of surfaces."""
     # By columns: neighbours in a column are similar, so they compress better.
     columns = np.ascontiguousarray(table.T.astype("<i4"))
     return b64encode(zlib.compress(columns.tobytes(), 9)).decode()

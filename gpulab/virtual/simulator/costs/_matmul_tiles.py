@@ -26,11 +26,6 @@ class MatmulShape:
         convolution's weights, with a long sum), ``"attention"`` or ``"attention backward"``.
     is_aligned
         Whether rows begin at multiples of 16 bytes; otherwise libraries use slower kernels.
-
-    Examples
-    --------
-    >>> MatmulShape(batch=1, m=64, n=64, k=64).flops
-    524288
     """
 
     batch: int

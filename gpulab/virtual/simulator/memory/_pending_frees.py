@@ -39,15 +39,6 @@ class DeviceHooks:
     on_malloc, on_free
         Called with the size of a segment before it is taken from the device or given back, to
         charge the time.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator.memory import Allocator
-    >>> asked = []
-    >>> allocator = Allocator(1 << 30, hooks=DeviceHooks(on_malloc=asked.append))
-    >>> block = allocator.allocate(512, stream=0)
-    >>> asked
-    [2097152]
     """
 
     mark: Callable[[int], object | None] = _no_mark
