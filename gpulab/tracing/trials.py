@@ -37,7 +37,6 @@ __all__ = [
     "WatchedWork",
     "WorkCall",
     "called",
-    "counted_calls",
     "first_fitting",
     "number_in",
     "pair_in",

@@ -117,9 +117,9 @@ def to_frame(*, named: bool = True) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [
-        (i, s, trace.name if named else letter)
+        (iteration, sample_s, trace.name if named else letter)
         for letter, trace in zip("abcdef", traces(), strict=True)
-        for i, s in enumerate(trace.samples_s)
+        for iteration, sample_s in enumerate(trace.samples_s)
     ]
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 

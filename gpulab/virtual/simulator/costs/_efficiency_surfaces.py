@@ -169,7 +169,7 @@ def correction(point: SurfacePoint | None) -> Correction:
     Parameters
     ----------
     point
-        The place of a call, or None.
+        The point of a call, or None.
     """
     if point is None:
         return NO_CORRECTION
