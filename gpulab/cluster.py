@@ -219,8 +219,14 @@ def _settings_of(keys: Any) -> dict[str, str]:  # noqa: ANN401  # as above
     if keys is None:
         return no_pages
     tls = keys.get_tls_config_for_role("worker")
-    given = {"CA_FILE": tls["ca_file"], "WORKER__CERT": tls["cert"], "WORKER__KEY": tls["key"]}
-    settings = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": text for name, text in given.items()}
+    tls_settings = {
+        "CA_FILE": tls["ca_file"],
+        "WORKER__CERT": tls["cert"],
+        "WORKER__KEY": tls["key"],
+    }
+    settings = {
+        f"DASK_DISTRIBUTED__COMM__TLS__{name}": text for name, text in tls_settings.items()
+    }
     return no_pages | settings | {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
 
 
@@ -242,14 +248,14 @@ def _keep_running(gpu: str | None, log: IO[str], told: Future[str], ended: Event
     """Start a worker, start it again whenever it dies, and kill it when the cluster has ended."""
     # Set before the process starts: a library that the worker imports may start the CUDA driver,
     # after which the variable has no effect.
-    seen = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
+    variables = {} if gpu is None else {"CUDA_VISIBLE_DEVICES": gpu}
     while not ended.is_set():
         # The pipe breaks if the worker dies before it has read the address.
         with (
             suppress(CancelledError, BrokenPipeError),
             Popen(  # noqa: S603  # it is this Python
                 [sys.executable, "-c", _WORKER, *_ARGUMENTS],
-                env=os.environ | seen,
+                env=os.environ | variables,
                 stdin=PIPE,
                 stdout=log,
                 stderr=log,

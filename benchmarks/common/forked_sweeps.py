@@ -1,4 +1,4 @@
-"""Run sweeps in forks of this process, stop or kill them, and read what is in their file.
+"""Run sweeps in forks of this process, kill them, and read what is in their file.
 
 A fork starts in milliseconds, because torch is imported already. This process uses no GPU, so that
 each fork may make a CUDA context of its own.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gpulab
 from gpulab.core.errors import GpulabError
-from gpulab.workloads.sweeps import Task, _journal, _sweep, sweep, tasks_of
+from gpulab.workloads.sweeps import Task, _sweep, sweep, tasks_of
 
 # A spread of costs; all of them take less than a millisecond on an H200.
 WORKLOADS = ("add", "exp", "copy", "sum", "softmax", "matmul")
@@ -45,18 +45,6 @@ def warm_up(device: str) -> None:
 
 def nothing() -> None:
     """Do nothing; the default trap."""
-
-
-def stop_after_reading() -> None:
-    """Make this process stop (``SIGSTOP``) once it has read the file."""
-    original = _journal.read
-
-    def read(path: str | os.PathLike[str]) -> _journal.JournalContents:
-        contents = original(path)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return contents
-
-    _journal.read = read
 
 
 def kill_while_writing(n_writes: int, seed: int) -> None:

@@ -1,1 +1,1 @@
-"""The main figures of the lessons on a real and a virtual GPU, and answers to all exercises."""
+"""Answers to all exercises, and what the pages say of the lessons."""

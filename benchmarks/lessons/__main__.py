@@ -1,14 +1,9 @@
-"""Measure the main figures of lessons 04 to 08 on the GPU of this machine and the virtual H200.
+"""Try the lessons' exercises in a browser, and write what the pages say of the lessons.
 
-    python -m benchmarks.lessons run
-    python -m benchmarks.lessons report --write docs/both-worlds.md
     python -m benchmarks.lessons answers --lessons 01 02 --show
     python -m benchmarks.lessons minutes
     python -m benchmarks.lessons gallery --pictures
 
-run     measures the virtual figures, and those of a CUDA GPU where there is one, in 20 to 60
-        seconds. Without a CUDA GPU, its figures in the file stay as they are.
-report  prints the table or puts it into the page.
 answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
         counts the wrong verdicts. It takes about half a minute for each lesson.
 minutes prints how long the core of each lesson takes a learner, and what it consists of.
@@ -19,12 +14,9 @@ gallery writes the questions and minutes of the lessons into README, the page of
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.folders import RESULTS, ROOT
-
-_RESULTS = RESULTS / "both-worlds-h200.json"
+from benchmarks.common.folders import ROOT
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,13 +29,6 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.lessons", __doc__)
     commands = made.add_subparsers(required=True)
-    run = commands.add_parser("run", help="measure the figures")
-    run.add_argument("--out", type=Path, default=_RESULTS, help="file of results")
-    run.set_defaults(command=_run)
-    report = commands.add_parser("report", help="make the table")
-    report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
-    report.add_argument("--write", type=Path, default=None, help="page to update")
-    report.set_defaults(command=_report)
     answers = commands.add_parser("answers", help="answer each exercise in many ways")
     answers.add_argument(
         "--lessons", nargs="*", default=(), help="such as 03 or 08_streams; default: all"
@@ -75,18 +60,6 @@ def _gallery(options: argparse.Namespace) -> None:
     from benchmarks.lessons.gallery import write
 
     write(pictures=options.pictures)
-
-
-def _run(options: argparse.Namespace) -> None:
-    from benchmarks.lessons.both_worlds import run
-
-    run(options.out)
-
-
-def _report(options: argparse.Namespace) -> None:
-    from benchmarks.lessons.both_worlds import write
-
-    write(options.results, options.write)
 
 
 if __name__ == "__main__":

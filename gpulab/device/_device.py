@@ -39,14 +39,6 @@ class Device:
     stands_in
         Whether a virtual GPU is used only because there is no CUDA GPU. False if you chose it by
         name or entered its context.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("A100"):
-    ...     device = gpulab.device.current()
-    >>> device.source, device.stands_in
-    ('virtual', False)
     """
 
     name: str

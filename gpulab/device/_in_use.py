@@ -19,14 +19,7 @@ from gpulab.virtual import entered
 
 
 class NotEnteredWarning(UserWarning):
-    """You chose a virtual GPU in a script, where ``torch.cuda`` does not use it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from gpulab.device import NotEnteredWarning
-    >>> warnings.filterwarnings("ignore", category=NotEnteredWarning)  # if that is what you want
-    """
+    """You chose a virtual GPU in a script, where ``torch.cuda`` does not use it."""
 
 
 def use(gpu: str = "auto", *, max_value_bytes: int = VALUE_BYTES) -> Device:

@@ -58,11 +58,11 @@ class AnswerForm:
     def _answer(self, content: Mapping[str, Any]) -> None:
         if content.get("hint") is True:
             self._told = self._hint()
-        elif (given := self._fields.read(content.get("check"))) is not None:
-            fields = tuple((key, *texts) for key, texts in given.items())
-            if given != self._given():
+        elif (filled := self._fields.read(content.get("check"))) is not None:
+            fields = tuple((key, *texts) for key, texts in filled.items())
+            if filled != self._given():
                 journal().add(FilledForm(self._question.exercise_id, now(), fields))
-            self._verdict = self._judged(given)
+            self._verdict = self._judged(filled)
             for other in _SHOWN[self._question.exercise_id] - {self}:
                 other.follow(self._verdict)
         self._show()
@@ -76,18 +76,18 @@ class AnswerForm:
         widgets.show_view(self._widget, self._view())
         self._still.update(self._words(), raw=True)
 
-    def _judged(self, given: Mapping[str, list[str]]) -> Verdict:
+    def _judged(self, filled: Mapping[str, list[str]]) -> Verdict:
         # What is not complete is no try.
-        if problem := self._fields.problem(given):
+        if problem := self._fields.problem(filled):
             return Verdict(ok=None, message=problem)
         try:
-            return self._check(self._fields.answer(given))
+            return self._check(self._fields.answer(filled))
         except GpulabError as error:  # the readings do not fit
             return Verdict(ok=None, message=f"{error}.")
 
     def _view(self) -> dict[str, Any]:
         asked, fields = self._question, self._fields
-        given = self._given()
+        filled = self._given()
         return {
             "label": f"Exercise {asked.exercise_id}",
             "kind": fields.kind if fields.kind in {"one", "some"} else "table",
@@ -95,7 +95,7 @@ class AnswerForm:
             "parts": fields.parts,
             "headings": fields.headings,
             "unit": fields.unit,
-            "given": {key: list(map(visible, texts)) for key, texts in given.items()},
+            "given": {key: list(map(visible, texts)) for key, texts in filled.items()},
             "verdict": "" if self._verdict is None else self._verdict._repr_html_(),
             "hint": "" if self._told is None else self._told._repr_html_(),
             "still": self._still_class,
@@ -103,17 +103,17 @@ class AnswerForm:
 
     def _given(self) -> dict[str, list[str]]:
         """Return what was checked last, if the exercise still has these fields."""
-        given = filled_form_of(journal().entries, self._question.exercise_id)
-        return given if self._fields.read(given) is not None else {}
+        filled = filled_form_of(journal().entries, self._question.exercise_id)
+        return filled if self._fields.read(filled) is not None else {}
 
     def _words(self) -> dict[str, str]:
         said = [each for each in (self._told, self._verdict) if each is not None]
         page = "".join(each._repr_html_() for each in said)
-        given = self._given()
-        kept = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in given.items())
+        filled = self._given()
+        answer = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in filled.items())
         if self._fields.kind in {"one", "some"}:
-            kept = ", ".join(given)
-        told = f"Your answer is {kept}. Run this cell to change it." if given else ""
+            answer = ", ".join(filled)
+        told = f"Your answer is {answer}. Run this cell to change it." if filled else ""
         return {
             "text/html": f'<div class="{self._still_class}"><p>{clean(told)}</p>{page}</div>',
             "text/plain": visible("\n".join([told, *map(str, said)]).strip()),

@@ -83,17 +83,17 @@ def ask(exercise_id: str, *, readings: object = None) -> Question:
     >>> str(exercises.ask("06.hot-or-cold")).splitlines()[0]
     '06.hot-or-cold: In which state do you measure?'
     """
-    found = exercise(exercise_id)
+    definition = exercise(exercise_id)
     MET.update(lessons_with(exercise_id))
-    fields = found.judge.fields
+    fields = definition.judge.fields
     if fields is None:
-        return found.asked
+        return definition.asked
     check_it = partial(check, exercise_id, readings=readings)
 
     def show_form(asked: Question) -> None:
         AnswerForm(asked, fields, check_it, partial(hint, exercise_id)).display()
 
-    return replace(found.asked, _show_form=show_form)
+    return replace(definition.asked, _show_form=show_form)
 
 
 def exercise(exercise_id: str) -> Exercise:
@@ -320,8 +320,8 @@ def adopt(file: Path, folder: Path) -> int:
     before = own.entries
     resets = (
         number
-        for number, one in enumerate(before, 1)
-        if isinstance(one, Reset) and one not in contents.entries
+        for number, entry in enumerate(before, 1)
+        if isinstance(entry, Reset) and entry not in contents.entries
     )
     known = before[max(resets, default=0) :]
     new = [entry for entry in contents.entries if entry not in known]

@@ -268,12 +268,12 @@ def _question(name: str, predictions: Sequence[KeptPrediction]) -> ClassQuestion
 def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
     """Return how often each answer was given; many different numbers are put into ranges."""
     choices = Counter(guess.choice for guess in guesses if guess.choice)
-    given = [guess.number for guess in guesses if guess.number is not None]
+    guessed = [guess.number for guess in guesses if guess.number is not None]
     unit = next((guess.unit for guess in guesses if guess.number is not None), "")
-    if len(set(given)) <= _MOST_VALUES:
-        counted = Counter(_written(number, unit) for number in sorted(given))
+    if len(set(guessed)) <= _MOST_VALUES:
+        counted = Counter(_written(number, unit) for number in sorted(guessed))
         return (*choices.most_common(), *counted.items())
-    numbers = sorted(_within_limits(number, unit) for number in given)
+    numbers = sorted(_within_limits(number, unit) for number in guessed)
     ranges = list(pairwise(_edges(numbers, unit)))
     parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
     while parts and not parts[-1][2]:  # empty ranges at the end say nothing

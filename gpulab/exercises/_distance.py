@@ -71,12 +71,12 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
 
 
 def _direction(guess: float, value: float, base: float) -> Distance:
-    said, was = (_side(number, base) for number in (guess, value))
-    if said != was:
-        return Distance(_DIRECTION, f": {_SIDES[was]} {base:g}, {_NOT[said]}.")
-    if was == 0:
+    guessed_side, side = (_side(number, base) for number in (guess, value))
+    if guessed_side != side:
+        return Distance(_DIRECTION, f": {_SIDES[side]} {base:g}, {_NOT[guessed_side]}.")
+    if side == 0:
         return Distance(_CLOSE, f": both are {_SIDES[0]} {base:g}.", 1.0)
-    right = f". The direction is right: {_SIDES[was]} {base:g}."
+    right = f". The direction is right: {_SIDES[side]} {base:g}."
     if guess <= 0 or value <= 0:
         return Distance(_NEAR, right)
     # The difference from the base is compared, not the value: 1.1 and 1.4 times are close as

@@ -179,11 +179,11 @@ class DrawnPrediction:
     @property
     def curves(self) -> Curves:
         """The drawn points: for each curve its x values and its y values."""
-        found = {}
+        curves = {}
         for name, values in self._drawn.items():
             there = [(x, y) for x, y in zip(self.axes.x, values, strict=True) if y is not None]
-            found[name] = ([x for x, _ in there], [y for _, y in there])
-        return found
+            curves[name] = ([x for x, _ in there], [y for _, y in there])
+        return curves
 
     @property
     def is_empty(self) -> bool:
@@ -255,7 +255,7 @@ class DrawnPrediction:
 
     def _review(self, was: Curves, origin: object) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
-        sentences = [one.sentence for one in judged]
+        sentences = [judgement.sentence for judgement in judged]
         message = " ".join(filter(None, (*sentences, self._typical(was), self.note)))
         return DrawingReview(
             judged[0].tone, message, self._figure(was, origin), is_right=judged[0].is_right
@@ -469,20 +469,20 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     NAME.check(name=name)
     instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
     made = DrawnPrediction(question, axes, name)
-    kept = predictions_of(journal().entries).get(name)
+    prediction = predictions_of(journal().entries).get(name)
     if not is_open(guess):
         _give(made, guess)
-    elif kept is not None and kept.latest is not None:
-        _restore(made, kept.latest.strokes)
+    elif prediction is not None and prediction.latest is not None:
+        _restore(made, prediction.latest.strokes)
     return made
 
 
 def _give(drawing: DrawnPrediction, guess: object) -> None:
     """Set the drawing from a typed curve; if it cannot be read, the axes stay empty."""
     axes = drawing.axes
-    given: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
+    typed: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
     try:
-        curves = {str(name): list(values) for name, values in given.items()}
+        curves = {str(name): list(values) for name, values in typed.items()}
         drawing.give(curves)
     except (TypeError, InvalidOptionError):
         return
@@ -574,7 +574,7 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: 
         ),
         (ax.yaxis, [(10.0**i, f"{10.0 ** (i - exponent):,.9g}") for i in powers]),
     ):
-        axis.set_ticks([place for place, _ in ticks], [text for _, text in ticks])
+        axis.set_ticks([position for position, _ in ticks], [text for _, text in ticks])
         # A logarithmic axis labels minor ticks too if it has few decades, and overprints these.
         axis.set_ticks([], minor=True)
     ax.set_ylim(axes.low, axes.high)

@@ -40,11 +40,6 @@ class Operation:
         ``"reads"`` or ``"writes"``.
     place
         The line of the program that launched it, e.g. ``"train.py:12"``.
-
-    Examples
-    --------
-    >>> print(Operation("add_", "stream 1", "writes", "train.py:12"))
-    add_ on stream 1 writes it, train.py:12
     """
 
     name: str
@@ -75,17 +70,6 @@ class Hazard:
         The lines of code that are missing, and where they belong.
     count
         How often the same two lines conflicted in this way.
-
-    Examples
-    --------
-    >>> fill = Operation("fill_", "the default stream", "writes", "train.py:1")
-    >>> total = Operation("sum", "stream 1", "reads", "train.py:2")
-    >>> cure = "add before train.py:2: s1.wait_event(done)"
-    >>> print(Hazard("read before the write is done", "float32 tensor of shape (4,)", fill,
-    ...              total, cure))
-    read before the write is done: float32 tensor of shape (4,)
-      fill_ on the default stream writes it, train.py:1; sum on stream 1 reads it, train.py:2
-      add before train.py:2: s1.wait_event(done)
     """
 
     kind: str

@@ -29,11 +29,6 @@ class ActivityRecord:
     correlation
         The same number as in the :class:`HostCall` that launched it; None if that call was not
         recorded.
-
-    Examples
-    --------
-    >>> ActivityRecord("kernel", "relu", start_ns=1_000, end_ns=3_500, stream=7).duration_ns
-    2500
     """
 
     kind: str
@@ -69,12 +64,6 @@ class HostCall:
         Number of the calling thread; 0 on a virtual GPU.
     correlation
         The same number as in the records of what this call launched.
-
-    Examples
-    --------
-    >>> call = HostCall("launch", "cudaLaunchKernel", start_ns=0, end_ns=900, correlation=1)
-    >>> call.end_ns - call.start_ns
-    900
     """
 
     kind: str

@@ -187,16 +187,16 @@ def parse_options(line: str, *, is_cell: bool) -> tuple[CellOptions, str]:
     return _options(values), rest
 
 
-def _options(given: dict[str, Any]) -> CellOptions:
+def _options(values_by_spelling: dict[str, Any]) -> CellOptions:
     """Return the options, given the value of each spelling."""
     from gpulab.timing import MeasurementOptions
 
-    if {"-o", "--run"} <= given.keys():
+    if {"-o", "--run"} <= values_by_spelling.keys():
         raise UsageError("-o and --run both set the cell's result; use -v NAME with --run")
     for first, second in _EXCLUSIVE:
-        if {first, second} <= given.keys():
+        if {first, second} <= values_by_spelling.keys():
             raise UsageError(f"{first} and {second} cannot be used together; use one of them")
-    values = {_OPTIONS[name].field: value for name, value in given.items()}
+    values = {_OPTIONS[name].field: value for name, value in values_by_spelling.items()}
     shared = {name: values.pop(name) for name in MeasurementOptions.names() & values.keys()}
     try:
         return CellOptions(measurement=MeasurementOptions(**shared), **values)

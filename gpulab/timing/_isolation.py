@@ -66,7 +66,7 @@ def _is_context_lost() -> bool:
 
 
 @contextmanager
-def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None]:
+def calling_work(when: str, outcome: str = "nothing was measured") -> Iterator[None]:
     """Add a note to an exception of the work, and refuse work that changes stream or device.
 
     The note is "raised", when the work was called, and, in a clause, what is left of the
@@ -78,7 +78,7 @@ def calling_work(when: str, kept: str = "nothing was measured") -> Iterator[None
         yield
     # Ctrl-C is no Exception, so it gets no note: the work did not fail.
     except Exception as error:
-        error.add_note(f"gpulab: raised {when}; {kept}")
+        error.add_note(f"gpulab: raised {when}; {outcome}")
         if isinstance(error, torch.AcceleratorError):
             error.add_note(
                 "gpulab: CUDA errors are asynchronous, so the kernel that failed may be an "

@@ -37,7 +37,6 @@ __all__ = [
     "WatchedWork",
     "WorkCall",
     "called",
-    "counted_calls",
     "first_fitting",
     "number_in",
     "pair_in",
@@ -335,17 +334,7 @@ def counted_calls() -> Iterator[Counter[str]]:
 
 @contextmanager
 def stream_kept() -> Iterator[None]:
-    """Let the stream that is current before the ``with`` block be current after it.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     with stream_kept():
-    ...         torch.cuda.set_stream(torch.cuda.Stream())
-    ...     torch.cuda.current_stream() == torch.cuda.default_stream()
-    True
-    """
+    """Let the stream that is current before the ``with`` block be current after it."""
     import torch
 
     from gpulab.core.torch_private import current_raw_stream

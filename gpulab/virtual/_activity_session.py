@@ -49,16 +49,6 @@ class SimulatorSession:
         How much longer each launch takes while it is recorded.
     buffer_ns
         How long the recorder takes for its first buffer, during the first launch or wait.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200") as gpu, SimulatorSession(gpu.machine) as session:
-    ...     x = torch.zeros(8, device="cuda")
-    ...     torch.cuda.synchronize()
-    >>> records, calls = session.read()
-    >>> [record.kind for record in records], calls[-1].name
-    (['kernel'], 'cudaDeviceSynchronize')
     """
 
     source = "virtual"

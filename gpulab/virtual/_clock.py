@@ -40,16 +40,6 @@ class HostClocks:
     ----------
     host
         The virtual host.
-
-    Examples
-    --------
-    >>> import gpulab, time
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     before = time.time_ns(), time.monotonic_ns()
-    ...     time.sleep(1)
-    ...     after = time.time_ns(), time.monotonic_ns()
-    >>> [round((late - early) / 1e9, 6) for early, late in zip(before, after)]
-    [1.0, 1.0]
     """
 
     def __init__(self, host: Host) -> None:
@@ -170,13 +160,7 @@ def _unless_library(read: Callable[[], Any], real: Callable[[], Any]) -> Callabl
 
 @cache
 def is_library(filename: str) -> bool:
-    """Return whether code of this file belongs to Python, gpulab or an installed package.
-
-    Examples
-    --------
-    >>> is_library(time.__spec__.origin or ""), is_library(timeit.__file__)
-    (False, True)
-    """
+    """Return whether code of this file belongs to Python, gpulab or an installed package."""
     if "site-packages" in filename or "dist-packages" in filename:
         return True
     package = Path(__file__).parents[1]

@@ -10,15 +10,5 @@ stack: "list[VirtualGpu]" = []
 
 
 def entered() -> "VirtualGpu | None":
-    """Return the virtual GPU that ``torch.cuda`` uses now, or None.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("A100") as gpu:
-    ...     entered() is gpu
-    True
-    >>> entered() is gpu
-    False
-    """
+    """Return the virtual GPU that ``torch.cuda`` uses now, or None."""
     return stack[-1] if stack else None

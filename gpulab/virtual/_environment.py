@@ -96,16 +96,7 @@ _shown: set[str] = set()
 
 
 class IgnoredSwitchWarning(UserWarning):
-    """Warns that a switch of PyTorch or CUDA is set that the virtual GPU does not model.
-
-    Examples
-    --------
-    >>> import gpulab, torch, warnings
-    >>> with gpulab.virtual_gpu("H200"), warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", IgnoredSwitchWarning)
-    ...     torch.backends.cudnn.benchmark = True
-    ...     torch.backends.cudnn.benchmark = False
-    """
+    """Warns that a switch of PyTorch or CUDA is set that the virtual GPU does not model."""
 
 
 class Environment:

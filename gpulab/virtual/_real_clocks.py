@@ -28,11 +28,6 @@ class ClocksRead:
         The name of each real clock, once for each reading.
     n_virtual
         Number of readings of virtual clocks.
-
-    Examples
-    --------
-    >>> ClocksRead(["datetime.now()"], n_virtual=2).real
-    ['datetime.now()']
     """
 
     real: list[str] = field(default_factory=list)
@@ -46,14 +41,6 @@ def watch_clocks() -> Iterator[ClocksRead]:
     The virtual clock does not reach ``datetime``, ``os.times`` and clocks that a module imported
     by name earlier. Reads by libraries do not count. Each call of a function takes longer inside
     the block. If Python's profiler is in use, nothing is counted.
-
-    Examples
-    --------
-    >>> import datetime, gpulab, time
-    >>> with gpulab.virtual_gpu("H200"), watch_clocks() as clocks:
-    ...     read = time.perf_counter(), dt.datetime.now(tz=dt.UTC)
-    >>> clocks
-    ClocksRead(real=['datetime.now()'], n_virtual=1)
     """
     clocks = ClocksRead()
 

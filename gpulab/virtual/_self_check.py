@@ -90,13 +90,6 @@ def failures() -> dict[str, str]:
 
     The checks show that the parts work with this torch. They say nothing about how accurate the
     simulated times are.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     failures()
-    {}
     """
     reasons = {}
     for name, check in CHECKS.items():

@@ -53,6 +53,8 @@ _IN_USE = (
     "the virtual {} is in use on another thread, which measures or is inside `with gpu:`, and a "
     "process has one virtual clock; measure on one thread at a time"
 )
+# Between looking whether another thread is inside and entering or leaving, none may come or go.
+_ENTRY = threading.RLock()
 
 
 class VirtualGpu:
@@ -66,16 +68,6 @@ class VirtualGpu:
         The data-sheet figures that its times are computed from.
     machine
         The simulated host, GPUs and memory.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> gpu = gpulab.virtual_gpu("H200")
-    >>> with gpu:
-    ...     x = torch.ones(3, device="cuda")
-    >>> with gpu:  # the same machine: x still exists
-    ...     x.sum().item()
-    3.0
     """
 
     def __init__(  # noqa: PLR0913 # the options of virtual_gpu(), each by its name
@@ -155,13 +147,14 @@ class VirtualGpu:
             self.abandon()
 
     def __enter__(self) -> Self:
-        if self._depth == 0:
-            self._install()
+        with _ENTRY:
+            if self._depth == 0:
+                self._install()
+                return self
+            if self.is_elsewhere:
+                raise VirtualGpuError(_IN_USE.format(self.spec.name))
+            self._depth += 1
             return self
-        if self.is_elsewhere:
-            raise VirtualGpuError(_IN_USE.format(self.spec.name))
-        self._depth += 1
-        return self
 
     def __exit__(
         self,
@@ -169,20 +162,21 @@ class VirtualGpu:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # An entry that was cut off has a depth of 0 but is in the stack, and can be left.
-        if self._depth == 0 and self not in stack:
-            raise VirtualGpuError(
-                f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
-                "once for each time that you enter it, as `with gpu:` does"
-            )
-        if self.is_elsewhere:
-            raise VirtualGpuError(
-                f"the virtual {self.spec.name} was entered on another thread; leave it there"
-            )
-        if self._depth > 1:
-            self._depth -= 1
-        else:
-            self._remove()
+        with _ENTRY:
+            # An entry that was cut off has a depth of 0 but is in the stack, and can be left.
+            if self._depth == 0 and self not in stack:
+                raise VirtualGpuError(
+                    f"the virtual {self.spec.name} is not entered, so it cannot be left; leave it "
+                    "once for each time that you enter it, as `with gpu:` does"
+                )
+            if self.is_elsewhere:
+                raise VirtualGpuError(
+                    f"the virtual {self.spec.name} was entered on another thread; leave it there"
+                )
+            if self._depth > 1:
+                self._depth -= 1
+            else:
+                self._remove()
 
     def _install(self) -> None:
         other = entered()
@@ -315,14 +309,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
 
 
 def self_check() -> str:
-    """Return which parts of a new virtual GPU fail with this torch; empty if none does.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> virtual.self_check()
-    ''
-    """
+    """Return which parts of a new virtual GPU fail with this torch; empty if none does."""
     try:
         with VirtualGpu(
             "H200",

@@ -10,18 +10,7 @@ from typing import Any
 
 
 class StandIn(ModuleType):
-    """A module that has a few names, and imports the real module when another one is asked for.
-
-    Examples
-    --------
-    >>> import sys
-    >>> sys.modules["colorsys"] = StandIn("colorsys", {"answer": 42})
-    >>> import colorsys
-    >>> colorsys.answer
-    42
-    >>> colorsys.rgb_to_hsv(1, 1, 1)  # now the real module is imported
-    (0.0, 0.0, 1)
-    """
+    """A module that has a few names, and imports the real module when another one is asked for."""
 
     def __init__(self, name: str, members: dict[str, Any]) -> None:
         super().__init__(name)
@@ -43,13 +32,7 @@ class StandIn(ModuleType):
 
 
 def is_imported(name: str) -> bool:
-    """Return whether the module of this name is imported, and not only a stand-in for it.
-
-    Examples
-    --------
-    >>> is_imported("sys")
-    True
-    """
+    """Return whether the module of this name is imported, and not only a stand-in for it."""
     return name in sys.modules and type(sys.modules[name]) is not StandIn
 
 

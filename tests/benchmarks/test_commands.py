@@ -13,7 +13,6 @@ import benchmarks
 from benchmarks.accuracy.report import report as accuracy_report
 from benchmarks.anything.results import as_markdown
 from benchmarks.common.folders import RESULTS, ROOT
-from benchmarks.lessons.both_worlds import report as lessons_report
 
 
 def commands() -> Iterator[str]:
@@ -94,9 +93,6 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/accuracy.md", "accuracy"): accuracy_part,
     ("docs/measuring-anything.md", "anything"): lambda: as_markdown(
         results_of("accuracy-anything-h200.json")
-    ),
-    ("docs/both-worlds.md", "both worlds"): lambda: "\n".join(
-        lessons_report(results_of("both-worlds-h200.json"))
     ),
 }
 

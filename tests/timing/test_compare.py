@@ -153,14 +153,6 @@ def test_pairs_must_match() -> None:
     )
 
 
-def test_comparison_is_saved_whole() -> None:
-    """A comparison survives a round trip through JSON, and its table has the rows of both."""
-    found = Comparison(ONE, replace(ONE, label="two"))
-    assert Comparison.from_json(found.to_json()) == found
-    assert list(found.to_frame()["label"].unique()) == ["one", "two"]
-    assert found._repr_html_().startswith("<p>no difference seen: two / one = 1.000")
-
-
 def test_pairs_in_which_the_first_reads_zero_are_left_out() -> None:
     """Pairs whose first sample is zero have no ratio and are skipped."""
     found = Comparison(replace(ONE, samples_s=(0.0, 2.0)), replace(ONE, samples_s=(1.0, 6.0)))

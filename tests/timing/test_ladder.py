@@ -94,11 +94,6 @@ def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
     assert addition._repr_html_().count("<tr>") == len(RUNGS) + 1
 
 
-def test_ladder_is_saved_whole(addition: Ladder) -> None:
-    """A ladder with its measurements survives a round trip through JSON."""
-    assert Ladder.from_json(addition.to_json()) == addition
-
-
 @pytest.mark.slow
 def test_a_ladder_of_nothing_says_so_once() -> None:
     """Work on the host gives one note below the table, in text and HTML, and others give none."""

@@ -120,15 +120,6 @@ def test_several_calls_of_a_sample_cannot_be_cold() -> None:
     )
 
 
-def test_empty_inputs_are_refused() -> None:
-    """An empty list of inputs is refused."""
-    with pytest.raises(InvalidOptionError) as error:
-        measure(kernel, inputs=[])
-    assert str(error.value) == (
-        "inputs is empty; give at least one tuple of arguments: inputs=[(a, b), (c, d)]"
-    )
-
-
 def test_calls_of_a_sample_share_the_floor() -> None:
     """With four calls in a sample, a quarter of the floor is subtracted per call."""
     measurement = measure(kernel, inner_loops=4, n_samples=5, n_warmup=0)

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 import torch
 
-from gpulab.core.errors import UnknownNameError
 from gpulab.device.work import collector_paused
 from gpulab.gpus import gpu
 from gpulab.timing import (
@@ -204,12 +203,3 @@ def test_number_of_calls(method: Callable[..., list[float]]) -> None:
 def test_registry_names_each_method() -> None:
     """`METHODS` has every method under its own name."""
     assert {name: find_method(name).name for name in METHODS} == {name: name for name in METHODS}
-
-
-def test_unknown_method() -> None:
-    """The error suggests the nearest method and lists all."""
-    with pytest.raises(UnknownNameError) as error:
-        find_method("event")
-    known = ", ".join(sorted(METHODS))
-    said = f"unknown timing method 'event'; did you mean 'events'? Known: {known}"
-    assert str(error.value) == said

@@ -56,11 +56,6 @@ def test_largest_of_a_series() -> None:
     assert CounterSeries("memory", "B", 0, (), ()).largest == 0
 
 
-def test_timeline_with_everything_comes_back_from_json() -> None:
-    """All fields survive a round trip through JSON."""
-    assert Timeline.from_json(TIMELINE.to_json()) == TIMELINE
-
-
 def test_first_version_of_the_schema_is_still_read() -> None:
     """A file from before spans had a correlation is read with None there."""
     text = (

@@ -53,14 +53,6 @@ def test_cuda_without_a_device_is_the_current_one() -> None:
     assert x.cuda() is x
 
 
-def test_cuda_and_cpu_take_a_memory_format() -> None:
-    """``cuda`` and ``cpu`` apply a memory format, also if the tensor does not move."""
-    x = torch.ones(2, 3, 4, 5).cuda(memory_format=torch.channels_last)
-    assert x.is_contiguous(memory_format=torch.channels_last)
-    assert x.cuda(memory_format=torch.contiguous_format).is_contiguous()
-    assert x.cpu(memory_format=torch.contiguous_format).is_contiguous()
-
-
 ZEROS, NEGATIVE = torch.zeros(2, 2), -torch.eye(2)
 FACTORIZATIONS: dict[str, tuple[Callable[[torch.Tensor], object], torch.Tensor]] = {
     "inv": (torch.linalg.inv, ZEROS),
@@ -95,29 +87,6 @@ def test_an_assertion_on_the_device_fails_the_call_that_waits() -> None:
     ]
     torch._assert_async(torch.ones(1, device="cuda"))
     torch.cuda.synchronize()
-
-
-MISTAKES: dict[str, Callable[[str], object]] = {
-    "channels": lambda at: functional.conv2d(
-        torch.ones(1, 3, 4, 4, device=at), torch.ones(2, 4, 3, 3, device=at)
-    ),
-    "types": lambda at: torch.dot(
-        torch.ones(2, device=at), torch.ones(2, dtype=torch.float64, device=at)
-    ),
-    "sizes": lambda at: torch.ones(2, device=at) + torch.ones(3, device=at),
-    "groups": lambda at: functional.group_norm(torch.ones(2, 3, 4, device=at), 2),
-    "pooling": lambda at: functional.max_pool2d(torch.ones(1, 1, 2, 2, device=at), 5),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_have_pytorchs_words(name: str) -> None:
-    """A call with wrong shapes or types raises the CPU's message."""
-    with pytest.raises(RuntimeError) as expected:
-        MISTAKES[name]("cpu")
-    with pytest.raises(RuntimeError) as caught:
-        MISTAKES[name]("cuda")
-    assert str(caught.value) == str(expected.value)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -112,17 +112,6 @@ def test_launches_are_counted_whatever_their_values() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_dropout_leaves_the_hosts_numbers_alone() -> None:
-    """Dropout on the device draws from the device's generator and not from the host's."""
-    torch.manual_seed(1)
-    before = torch.get_rng_state()
-    torch.nn.functional.dropout(torch.ones(9, device="cuda"))
-    torch.cuda.synchronize()
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.cuda.default_generators[0].get_offset() == 4
-
-
-@pytest.mark.usefixtures("gpu")
 def test_a_new_generator_starts_as_pytorchs() -> None:
     """A new generator is a ``torch.Generator`` with PyTorch's first seed and offset 0."""
     generator = torch.Generator(device="cuda")
@@ -316,22 +305,6 @@ def test_the_default_generator_follows_the_seeds() -> None:
         before = default.initial_seed()
         give_any()
         assert default.initial_seed() != before
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_default_state_can_be_kept_and_set() -> None:
-    """Restored states, and ``fork_rng``, give the same numbers again."""
-    torch.manual_seed(1)
-    state, states = torch.cuda.get_rng_state(), torch.cuda.get_rng_state_all()
-    first = torch.rand(3, device="cuda")
-    torch.cuda.set_rng_state(state)
-    assert torch.equal(torch.rand(3, device="cuda"), first)
-    torch.cuda.set_rng_state_all(states)
-    with torch.random.fork_rng(devices=[0]):
-        assert torch.equal(torch.rand(3, device="cuda"), first)
-    with torch.random.fork_rng():
-        torch.cuda.manual_seed(9)
-    assert torch.equal(torch.rand(3, device="cuda"), first)
 
 
 def test_default_generators_start_alike_and_live_on() -> None:

@@ -12,7 +12,7 @@ import gpulab
 from benchmarks.waits import ask
 from benchmarks.waits.calls import call_of, names
 from gpulab.virtual.dispatch import dispatch, observing
-from gpulab.virtual.operators import MODELS, operator_name
+from gpulab.virtual.operators import MODELS, operator_of
 
 RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "waits-h100.json"
 # Python code of PyTorch that became another one after the version on the H100: it now draws
@@ -72,7 +72,7 @@ def test_each_row_of_the_table_is_asked() -> None:
     ran: set[str] = set()
 
     def note(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as torch
-        ran.add(operator_name(func))
+        ran.add(operator_of(func).name)
         return dispatch(func, args, kwargs)
 
     with gpulab.virtual_gpu("H200"), observing(note):

@@ -36,21 +36,6 @@ class Saved:
     ----------
     schema
         Name and version of the saved form, e.g. ``"gpulab.timeline/1"``.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> from typing import ClassVar
-    >>> @dataclass(frozen=True, slots=True)
-    ... class Reading(Saved):
-    ...     schema: ClassVar[str] = "example.reading/1"
-    ...     name: str
-    ...     time_s: float
-    >>> text = Reading("add", 2e-6).to_json()
-    >>> text
-    '{"schema": "example.reading/1", "name": "add", "time_s": 2e-06}'
-    >>> Reading.from_json(text)
-    Reading(name='add', time_s=2e-06)
     """
 
     # Otherwise every record would have a dict in spite of its own slots.

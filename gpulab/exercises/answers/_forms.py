@@ -111,20 +111,20 @@ class Letters(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a set of letters."""
-        given = _letters(answer)
-        if given is None or not given <= self._known:
+        letters = _letters(answer)
+        if letters is None or not letters <= self._known:
             return MALFORMED
-        if given == self.right:
+        if letters == self.right:
             return self.why
-        if given == self._known:
+        if letters == self._known:
             return self.all_chosen
-        if not given:
+        if not letters:
             return self.none_chosen
-        return self._explain(given)
+        return self._explain(letters)
 
-    def _explain(self, given: frozenset[str]) -> Diagnosis:
-        mistakes = [self.wrongly_in[key] for key in self.wrongly_in if key in given]
-        mistakes += [self.missing[key] for key in self.missing if key not in given]
+    def _explain(self, letters: frozenset[str]) -> Diagnosis:
+        mistakes = [self.wrongly_in[key] for key in self.wrongly_in if key in letters]
+        mistakes += [self.missing[key] for key in self.missing if key not in letters]
         # The others are counted but not named, or a learner could solve it by trying.
         more = len(mistakes) - 1
         tail = f" ({more} more to find after this one.)" if more else ""
@@ -193,17 +193,17 @@ class Table(AnswerJudge):
         unknown = [key for key in answer if self._known_key(key) is None]
         if unknown:
             return unknown_key(unknown[0], self.right)
-        given = self._read(answer)
-        return MALFORMED if given is None else self._judge_words(given)
+        words = self._read(answer)
+        return MALFORMED if words is None else self._judge_words(words)
 
-    def _judge_words(self, given: Mapping[str, tuple[str, ...]]) -> Diagnosis | str:
-        if not given:
+    def _judge_words(self, words: Mapping[str, tuple[str, ...]]) -> Diagnosis | str:
+        if not words:
             return UNANSWERED
-        missing = [key for key in self.right if key not in given]
+        missing = [key for key in self.right if key not in words]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
             return Diagnosis("incomplete", message)
-        bad = {key: value for key, value in given.items() if value != _words(self.right[key])}
+        bad = {key: value for key, value in words.items() if value != _words(self.right[key])}
         if not bad:
             return self.why
         return self._explain(bad)
@@ -217,14 +217,14 @@ class Table(AnswerJudge):
             key: next(i for i, (a, b) in enumerate(zip(*pair, strict=True)) if a != b)
             for key, pair in pairs.items()
         }
-        found = {(key, bad[key][position]) for key, position in first.items()}
-        known = (diagnosis for pair, diagnosis in self.wrong.items() if pair in found)
+        wrong_pairs = {(key, bad[key][position]) for key, position in first.items()}
+        known = (diagnosis for pair, diagnosis in self.wrong.items() if pair in wrong_pairs)
         diagnosis = next(known, self.otherwise[min(first.values())])
         return Diagnosis(diagnosis.code, diagnosis.message + more)
 
     def _read(self, answer: Mapping[object, object]) -> dict[str, tuple[str, ...]] | None:
         """Return an answer in a uniform form without open entries, or None if it has no form."""
-        given = {
+        words_by_key = {
             known: _words(value)
             for key, value in answer.items()
             if (known := self._known_key(key)) is not None and not _is_blank(value)
@@ -232,9 +232,9 @@ class Table(AnswerJudge):
         fits = all(
             len(words) == len(self.allowed)
             and all(word in allowed for word, allowed in zip(words, self.allowed, strict=True))
-            for words in given.values()
+            for words in words_by_key.values()
         )
-        return given if fits else None
+        return words_by_key if fits else None
 
     def _known_key(self, key: object) -> str | None:
         """Return the key that a learner means, also with its module or with brackets."""
@@ -259,7 +259,7 @@ def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
     return Diagnosis("unknown-key", f"{shown(key)} is no key of this table; {hint}")
 
 
-def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
+def agrees(number: float, value: float, rel_tol: float = 0.0) -> bool:
     """Return whether a number is close enough to the right value, or is that value rounded.
 
     A number with at least two digits is right if the value rounds to it: 41 for 41.2, and 0.33
@@ -271,14 +271,14 @@ def agrees(given: float, value: float, rel_tol: float = 0.0) -> bool:
     >>> agrees(41, 41.2), agrees(42, 41.2)
     (True, False)
     """
-    if isclose(given, value, rel_tol=rel_tol):
+    if isclose(number, value, rel_tol=rel_tol):
         return True
     # 15 digits is what a float keeps of a decimal number, so no rounding error looks like a digit.
-    digits, _, _exponent = f"{given:.15g}".replace(".", "").partition("e")
+    digits, _, _exponent = f"{number:.15g}".replace(".", "").partition("e")
     # Zeros at the end may be rounded digits, so they do not count. One digit is too few: 40 would
     # be right for 44.
     n_digits = max(len(digits.strip("-0")), 2)
-    return isclose(float(f"{value:.{n_digits - 1}e}"), given, rel_tol=1e-9)
+    return isclose(float(f"{value:.{n_digits - 1}e}"), number, rel_tol=1e-9)
 
 
 def read_number(answer: object) -> float | None:

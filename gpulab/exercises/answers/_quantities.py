@@ -56,22 +56,22 @@ class Quantities(AnswerJudge):
         unknown = [key for key in answer if key not in self.right]
         if unknown:
             return unknown_key(unknown[0], self.right)
-        given = self._read(answer)
-        if given is None:
+        numbers = self._read(answer)
+        if numbers is None:
             return MALFORMED
-        return self._explain(given) if given else UNANSWERED
+        return self._explain(numbers) if numbers else UNANSWERED
 
-    def _explain(self, given: Mapping[str, float]) -> Diagnosis | str:
+    def _explain(self, numbers: Mapping[str, float]) -> Diagnosis | str:
         """Return the diagnosis of missing keys or, without any, of the first wrong number."""
-        missing = [key for key in self.right if key not in given]
+        missing = [key for key in self.right if key not in numbers]
         if missing:
             message = f"There is no answer yet for {', '.join(missing)}."
             return Diagnosis("incomplete", message)
-        bad = [key for key, value in self.right.items() if not _same(given[key], value)]
+        bad = [key for key, value in self.right.items() if not _same(numbers[key], value)]
         if not bad:
             return self.why
         # Looking up the right numbers too does no harm: `wrong` lists no right number.
-        known = (item for key, value, item in self.wrong if _same(given.get(key), value))
+        known = (item for key, value, item in self.wrong if _same(numbers.get(key), value))
         otherwise = Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}")
         return next(known, otherwise)
 
@@ -82,5 +82,5 @@ class Quantities(AnswerJudge):
         return numbers if len(numbers) == len(read) else None
 
 
-def _same(given: float | None, value: float) -> bool:
-    return given is not None and agrees(given, value, rel_tol=_TOLERANCE)
+def _same(number: float | None, value: float) -> bool:
+    return number is not None and agrees(number, value, rel_tol=_TOLERANCE)

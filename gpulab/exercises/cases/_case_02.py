@@ -14,16 +14,7 @@ _MIB = 2**20
 
 
 def weights(size_mib: int) -> Any:  # noqa: ANN401  # a tensor; torch is not imported yet
-    """Return a tensor of ``size_mib`` MiB on the GPU.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     cases.weights(1).nbytes
-    1048576
-    """
+    """Return a tensor of ``size_mib`` MiB on the GPU."""
     import torch
 
     return torch.ones(size_mib * _MIB // 4, device="cuda")

@@ -41,16 +41,7 @@ class OwnStreamKernel:
 
 
 def library_kernel(length_ms: float = 0.25) -> OwnStreamKernel:
-    """Return a kernel that sleeps about ``length_ms`` at the boost clock, in a stream of its own.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     cases.library_kernel(0.5).n_cycles
-    990000
-    """
+    """Return a kernel in its own stream that sleeps about ``length_ms`` at the boost clock."""
     import torch
 
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's gap

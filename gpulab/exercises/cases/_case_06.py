@@ -25,13 +25,6 @@ def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow:
         Length of a usual step, and of a step that reorganises memory.
     period, n_slow
         ``n_slow`` of each ``period`` steps are slow. The 30th step is an outlier.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     cases.decoder()()
     """
     n_steps = 0
 

@@ -14,16 +14,7 @@ _N_CALLS = 40
 
 
 def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
-    """Return two half-precision matmuls; the second has other numbers and ``n_rows`` rows.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     len(cases.rival_matmuls())
-    2
-    """
+    """Return two half-precision matmuls; the second has other numbers and ``n_rows`` rows."""
     import torch
 
     a, b = torch.randn(2, 8192, 8192, device="cuda", dtype=torch.float16)
@@ -42,7 +33,7 @@ def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float
         work()
         mark.record()
     torch.cuda.synchronize()
-    times_ms = [one.elapsed_time(other) for one, other in pairwise(marks)]
+    times_ms = [start.elapsed_time(end) for start, end in pairwise(marks)]
     a_ms, b_ms = (
         sum(ms for ms, work in zip(times_ms, order, strict=True) if work is each) for each in works
     )

@@ -26,16 +26,7 @@ Requests = Sequence[Any]
 
 
 def small_model(n_layers: int = _N_LAYERS) -> RequestModel:
-    """Return a model of many small kernels, called once so that its kernels are loaded.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     cases.small_model(1)(cases.requests(1)[0])[:3].tolist()
-    [3.0, 5.0, 7.0]
-    """
+    """Return a model of many small kernels, called once so that its kernels are loaded."""
     import torch
 
     def model(x: Any) -> Any:  # noqa: ANN401  # tensors
@@ -49,16 +40,7 @@ def small_model(n_layers: int = _N_LAYERS) -> RequestModel:
 
 
 def requests(n_requests: int = 6) -> list[Any]:
-    """Return inputs on the GPU, each with different numbers.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     [float(x[0]) for x in cases.requests(2)]
-    [3.0, 4.0]
-    """
+    """Return inputs on the GPU, each with different numbers."""
     import torch
 
     return [torch.arange(k, k + 64.0, device="cuda") for k in range(3, 3 + n_requests)]

@@ -17,15 +17,7 @@ _N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 
 
 def kernel(length_us: float = 60.0) -> Work:
-    """Return a kernel that takes about ``length_us`` at 1,980 MHz.
-
-    Examples
-    --------
-    >>> from gpulab import virtual
-    >>> from gpulab.exercises import cases
-    >>> with virtual.virtual_gpu("H200", first_use=False):
-    ...     cases.kernel(10.0)()
-    """
+    """Return a kernel that takes about ``length_us`` at 1,980 MHz."""
     return partial(spin, round(length_us * 1_980))  # cycles per microsecond at 1,980 MHz
 
 

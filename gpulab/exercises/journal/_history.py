@@ -64,8 +64,8 @@ def exercises_of(entries: Iterable[JournalEntry]) -> Iterable[Answer | HintRead]
 
 def filled_form_of(entries: Iterable[JournalEntry], exercise_id: str) -> dict[str, list[str]]:
     """Return what the form of an exercise contained last, since the last reset of its lesson."""
-    given = [entry for entry in _since_reset(entries) if isinstance(entry, FilledForm)]
-    fields = [entry.fields for entry in given if entry.exercise_id == exercise_id]
+    forms = [entry for entry in _since_reset(entries) if isinstance(entry, FilledForm)]
+    fields = [entry.fields for entry in forms if entry.exercise_id == exercise_id]
     return {key: texts for key, *texts in fields[-1]} if fields else {}
 
 

@@ -34,10 +34,10 @@ class _BesideRecorded(Plot):
     def ratios(self) -> list[tuple[str, float]]:
         """Each method's name, and its reading over the recorded time; the farthest is last."""
         here = self.record[self.record["method"].notna()]
-        found = [
+        ratios = [
             (str(row["method"]), row["median_s"] / self.recorded_s) for _, row in here.iterrows()
         ]
-        return sorted(found, key=lambda each: _distance(each[1]))
+        return sorted(ratios, key=lambda each: _distance(each[1]))
 
     @property
     def recorded_s(self) -> float:

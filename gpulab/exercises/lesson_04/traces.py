@@ -94,13 +94,13 @@ def traces() -> tuple[WarmUpTrace, ...]:
     late[:2], late[31] = (8.0, 3.0), 20.0
     lucky = np.where(index < 8, 3.0, 1.0)  # noqa: PLR2004  # as its answer
     lucky[3] = 1.0
-    one = np.where(index < 1, 700.0, 1.0)
+    one_slow_call = np.where(index < 1, 700.0, 1.0)
     chain = np.ones(_N)
     chain[:5] = (1500.0, 80.0, 480.0, 350.0, 5.0)
     decay = 1 + 3 * np.exp(-index / 5)
     return (
         # A range of right answers, because a rule may wait for several steady samples in a row.
-        _trace("one slow call", 150e-6, one, 1, 10),
+        _trace("one slow call", 150e-6, one_slow_call, 1, 10),
         _trace("five first uses", 600e-6, chain, 5, 14),
         _trace("slow decay", 2e-3, decay, 16, 35),
         _trace("one late outlier", 40e-6, late, 2, 20, "late outlier"),
@@ -117,9 +117,9 @@ def to_frame(*, named: bool = True) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [
-        (i, s, trace.name if named else letter)
+        (iteration, sample_s, trace.name if named else letter)
         for letter, trace in zip("abcdef", traces(), strict=True)
-        for i, s in enumerate(trace.samples_s)
+        for iteration, sample_s in enumerate(trace.samples_s)
     ]
     return pd.DataFrame(rows, columns=["iteration", "duration_s", "series"])
 

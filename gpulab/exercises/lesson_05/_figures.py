@@ -81,8 +81,8 @@ class _Orders(Plot):
     def draw(self, ax: "Axes") -> "Axes":
         scale, unit = unit_of(self.record["duration_s"])
         limits = self.record["duration_s"].quantile((0.01, 0.99)) / scale
-        for place, (order, panel) in enumerate(self.panels):
-            inner = ax.inset_axes((0.03 + place * 0.5, 0.1, 0.46, 0.76))
+        for index, (order, panel) in enumerate(self.panels):
+            inner = ax.inset_axes((0.03 + index * 0.5, 0.1, 0.46, 0.76))
             for (program, part), look in zip(
                 sorted(panel.groupby("program")), looks(), strict=False
             ):
@@ -186,19 +186,19 @@ class _ClockAndPower(Plot):
             signs = marks(look, source_of(record)) | {"markersize": 4}
             panel.plot(record["time_s"], record[part.column], **signs)
             top = float(record[part.most].iloc[-1])
-            place = (float(record["time_s"].max()), top)
+            end = (float(record["time_s"].max()), top)
             panel.axhline(top, color=MUTED, linestyle=":")
             # Above the line: below it is the curve, at one end or the other.
             text = f"{part.top}: {top:,.0f} {part.unit}"
-            panel.annotate(text, place, (0, 3), ha="right", textcoords="offset points")
+            panel.annotate(text, end, (0, 3), ha="right", textcoords="offset points")
             panel.set_ylim(0, 1.3 * top)
             panel.set_ylabel(f"{part.name} ({part.unit})", fontsize="small")
             panel.grid(visible=True, axis="y")
             if fallen is not None:
-                place = (fallen["time_s"], fallen[part.column])
+                drop = (fallen["time_s"], fallen[part.column])
                 text = f"{fallen[part.column]:,.0f} {part.unit}"
                 panel.axvline(fallen["time_s"], color=INK, linewidth=1.2)
-                panel.annotate(text, place, (8, -4), fontweight="bold", **near)
+                panel.annotate(text, drop, (8, -4), fontweight="bold", **near)
         panels[0].set_xticklabels([])
         only_labels(ax, record["time_s"], record["sm_mhz"])
         return finish(ax, "Line charts", "time since the first reading (s)", "", legend=False)

@@ -44,19 +44,19 @@ class RegimeFilter(FunctionJudge):
         fault = first_fitting((raising(), _NOTHING_RETURNED), trial)
         if fault is not None:
             return fault
-        kept = _indices(trial, samples_s)
-        if kept is None:
+        indices = _indices(trial, samples_s)
+        if indices is None:
             return _NOT_SAMPLES
         few_s = samples_s[2:6]
         unread = called(_select, function, list(few_s), _at(1440, None, 1440, 1440))
-        fault = first_fitting(_MISTAKES, kept)
+        fault = first_fitting(_MISTAKES, indices)
         if fault is None and _indices(unread, few_s) != {0, 1, 2, 3}:
             fault = _NO_READING
         return fault or self.why
 
 
-def _select(keep: Callable[..., object], *given: object) -> object:
-    selected = keep(*given)
+def _select(keep: Callable[..., object], *arguments: object) -> object:
+    selected = keep(*arguments)
     # One more than it got is too many already, and an iterator may have no end.
     return (
         list(islice(selected, len(_SAMPLES_MS) + 1))

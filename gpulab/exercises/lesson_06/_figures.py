@@ -178,11 +178,11 @@ class _Counters(Plot):
 
 
 def _note(
-    ax: "Axes", text: str, place: tuple[float, float], shift: tuple[float, float], ha: str = "left"
+    ax: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float], ha: str = "left"
 ) -> None:
     ax.annotate(
         text,
-        place,
+        point,
         shift,
         xycoords=("data", "axes fraction"),
         textcoords="offset points",

@@ -41,10 +41,10 @@ class CapturedLines(AnswerJudge):
         # Other diagnoses are about the form of an answer, and name no line to hide.
         if outcome.code not in self.principles:
             return outcome
-        given = {
+        words = {
             str(key).strip().lower(): str(word).strip().lower() for key, word in answer.items()
         }
-        n_right = sum(given.get(key) == word for key, word in self.table.right.items())
+        n_right = sum(words.get(key) == word for key, word in self.table.right.items())
         n_all = len(self.table.right)
         message = f"{n_right} of {n_all} are right. {self.principles[outcome.code]}"
         return Diagnosis(outcome.code, message)

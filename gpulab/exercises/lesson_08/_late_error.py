@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Series[str]":
+def line_that_raises(program: Callable[..., object], **arguments: object) -> "pd.Series[str]":
     """Run a program on a new virtual GPU, and return the ``line`` that raised an ``error``.
 
     An error in a kernel is raised by a later call, so this is often not the line that failed. A
@@ -24,7 +24,7 @@ def line_that_raises(program: Callable[..., object], **given: object) -> "pd.Ser
     outcome = {"line": "no line", "error": ""}
     with throwaway_gpu():
         try:
-            program(**given)
+            program(**arguments)
         except (IndexError, RuntimeError) as error:
             frames = traceback.extract_tb(error.__traceback__)
             names = {getattr(program, "__name__", "")}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def operations_needed(record: Crossover) -> "pd.DataFrame":
-    """Return from how many ``operations`` in a row on the GPU is faster, for each ``size``.
+    """Return how many ``operations`` in a row make the GPU faster, for each ``size``.
 
     The crossover has transfers. The other columns are ``cpu_s``, ``gpu_s`` and ``transfers_s``.
     The number is missing where none is enough.

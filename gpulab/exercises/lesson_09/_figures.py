@@ -194,8 +194,10 @@ def _kib(record: Crossover, size: float | None) -> float:
     if size is None:
         return math.nan
     below = max(1, math.floor(size))
-    one, two = (workload(record.workload).bytes(n, record.dtype) for n in (below, below + 1))
-    return (one + (size - below) * (two - one)) / _KIB
+    bytes_below, bytes_above = (
+        workload(record.workload).bytes(n, record.dtype) for n in (below, below + 1)
+    )
+    return (bytes_below + (size - below) * (bytes_above - bytes_below)) / _KIB
 
 
 def _time_s(curve: Curve, size: float) -> float:

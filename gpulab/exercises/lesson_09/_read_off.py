@@ -64,13 +64,13 @@ def key() -> Quantities:
     """Return the judge with its key, from the recording that the explorer shows."""
     from gpulab.roofline.scaling import crossover
 
-    found = {
+    records = {
         key: crossover("matmul", transfers="both", link=link, source=RECORDED)
         for key, link in LINKS.items()
     }
-    sizes = {key: record.crossing.size or 0.0 for key, record in found.items()}
+    sizes = {key: record.crossing.size or 0.0 for key, record in records.items()}
     wrong = []
-    for key, record in found.items():
+    for key, record in records.items():
         # A size without a crossing becomes 0, which no learner gives.
         lines = None if record.predicted is None else record.predicted.size
         wrong += [(key, record.bare_crossing.size or 0.0, _BARE), (key, lines or 0.0, _LINES)]

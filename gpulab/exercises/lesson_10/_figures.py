@@ -53,10 +53,10 @@ class _Gaps(Plot):
 
     def draw(self, ax: "Axes") -> "Axes":
         names = list(self.record.index)
-        for place, (experiment, role) in enumerate(_EXPERIMENTS.items()):
+        for index, (experiment, role) in enumerate(_EXPERIMENTS.items()):
             look = look_of(role)
             known = self.record[experiment].dropna()
-            rows = [names.index(name) + (place - 1) * _BAR for name in known.index]
+            rows = [names.index(name) + (index - 1) * _BAR for name in known.index]
             bars = ax.barh(rows, known, _BAR * 0.9, color=look.colour, label=experiment)
             for bar in bars:
                 bar.set(hatch=look.hatch, edgecolor=PAPER)

@@ -55,7 +55,7 @@ CASES = (
 
 def _of(formula: Callable[[Matmul], float]) -> Callable[..., float]:
     """Return a function of the five numbers from a function of a `Matmul`."""
-    return lambda *given: formula(Matmul(*given))
+    return lambda *numbers: formula(Matmul(*numbers))
 
 
 # The order matters: a formula without one limit agrees with other wrong ones on some matmuls, so

@@ -58,7 +58,7 @@ def bound_of(flops: float, size_bytes: float) -> str:
 
 def _of(formula: Callable[[CountedWork], str]) -> Callable[..., str]:
     """Return a function of the two numbers from a function of a `CountedWork`."""
-    return lambda *given: formula(CountedWork(*given))
+    return lambda *numbers: formula(CountedWork(*numbers))
 
 
 def _without_floor(work: CountedWork) -> str:

@@ -136,12 +136,12 @@ class _MonitorPanels(Plot):
             low = _PANELS - (row + 1) * height
             ax.text(0, low + height * 0.45, name, va="center", fontsize="small")
             top = self.record[column].max() / scale * 1.15
-            for place, letter in enumerate(letters):
-                box = (_NAMES + place * width + 0.012, low + 0.08 * height)
+            for index, letter in enumerate(letters):
+                box = (_NAMES + index * width + 0.012, low + 0.08 * height)
                 panel = ax.inset_axes((*box, width - 0.024, 0.78 * height))
                 self._draw_panel(panel, letter, column, scale)
                 panel.set_ylim(-0.06 * top, top)
-                if place:
+                if index:
                     panel.set_yticklabels([])
                 if not row:
                     panel.set_title(letter, fontweight="bold", fontsize="medium", pad=3)

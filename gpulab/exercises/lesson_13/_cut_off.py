@@ -35,13 +35,13 @@ def few_polls(most: int = MOST_POLLS) -> Iterator[None]:
         yield
 
 
-def cut_off(program: Callable[..., object], *given: object) -> object:
+def cut_off(program: Callable[..., object], *arguments: object) -> object:
     """Run a program that may never end; return what it returned, or why it was cut off."""
     import torch
 
     with device.active(), few_polls():
         try:
-            return program(*given)
+            return program(*arguments)
         except CutOffError as error:
             return f"Cut off: {error}"
         finally:

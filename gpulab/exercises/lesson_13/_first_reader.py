@@ -59,15 +59,15 @@ class _FirstReader(Plot):
         end = float(ends.max())
         widths = np.maximum(ends - starts, _LEAST_WIDTH * end)
         ax.barh(rows, widths, _BAR, starts, color=look_of("kernel").colour)
-        for place, row, text, side in (
+        for time_s, row, text, side in (
             (self.reads_s / scale, 0, "y.sum() reads y", "left"),
             (self.written_s / scale, 1, "y is written", "right"),
         ):
-            ax.axvline(place, color=INK, linestyle=":", linewidth=1.5)
+            ax.axvline(time_s, color=INK, linestyle=":", linewidth=1.5)
             height = row + (0.5 if row else -0.5)
             ax.annotate(
                 text,
-                (place, height),
+                (time_s, height),
                 (8 if side == "left" else -8, 0),
                 textcoords="offset points",
                 ha=side,
@@ -80,12 +80,12 @@ class _FirstReader(Plot):
         return finish(ax, "Timeline", f"time ({unit})", "", legend=False)
 
 
-def first_reader(seen: "Timeline") -> Figure:
+def first_reader(observed: "Timeline") -> Figure:
     """Return a figure of a program that writes in one stream and then reads in the current one.
 
     The last launched kernel of the timeline is the one that reads.
     """
-    kernels = seen.to_frame().query("kind == 'kernel'").sort_values("correlation")
+    kernels = observed.to_frame().query("kind == 'kernel'").sort_values("correlation")
     other = (kernels["stream"] != kernels["stream"].iloc[-1]).astype(int)
     columns = ["name", "row", "start_s", "end_s", "source", "device_name"]
     return _FirstReader(kernels.assign(row=other)[columns].reset_index(drop=True)).figure()

@@ -239,10 +239,10 @@ def _busy_batches(n_batches: int) -> "tuple[list[Tensor]]":
     return (batches(n_batches),)
 
 
-def _uploaded(given: "Sequence[Tensor]") -> "Tensor":
+def _uploaded(batches: "Sequence[Tensor]") -> "Tensor":
     import torch
 
-    return torch.stack([batch.to("cuda") for batch in given])
+    return torch.stack([batch.to("cuda") for batch in batches])
 
 
 REFILLED = Exercise(

@@ -7,11 +7,11 @@ from gpulab.exercises.lesson_13._guesses import NO_RACE
 from gpulab.tracing.sanitizer import hazards
 
 
-def race(program: Callable[..., object], *given: object) -> str:
+def race(program: Callable[..., object], *arguments: object) -> str:
     """Run a program and return the first race that is found in it, one of ``RACES``."""
     import torch
 
     with device.active(), hazards() as races:
-        program(*given)
+        program(*arguments)
         torch.cuda.synchronize()
     return next((hazard.kind for hazard in races), NO_RACE)

@@ -5,13 +5,7 @@ from typing import Any
 
 
 def jupyter_kernel() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
-    """Return Jupyter's kernel, or None outside of Jupyter.
-
-    Examples
-    --------
-    >>> jupyter_kernel() is None
-    True
-    """
+    """Return Jupyter's kernel, or None outside of Jupyter."""
     return getattr(_shell(), "kernel", None)
 
 
@@ -20,11 +14,6 @@ def is_watched() -> bool:
 
     Front ends such as JupyterLab send the id of the cell. Programs that execute notebooks, such as
     nbconvert, send none.
-
-    Examples
-    --------
-    >>> is_watched()
-    False
     """
     if jupyter_kernel() is None:
         return False
@@ -33,13 +22,7 @@ def is_watched() -> bool:
 
 
 def cell_code() -> str:
-    """Return the code of the cell that runs; empty outside of Jupyter.
-
-    Examples
-    --------
-    >>> cell_code()
-    ''
-    """
+    """Return the code of the cell that runs; empty outside of Jupyter."""
     if jupyter_kernel() is None:
         return ""
     request: dict[str, Any] = _shell().get_parent() or {}
@@ -47,25 +30,13 @@ def cell_code() -> str:
 
 
 def replace_cell(code: str) -> None:
-    """Put code into the cell that runs, in place of what is there.
-
-    Examples
-    --------
-    >>> replace_cell("x = 1")  # outside of Jupyter there is no cell
-    """
+    """Put code into the cell that runs, in place of what is there."""
     if jupyter_kernel() is not None:
         _shell().set_next_input(code, replace=True)
 
 
 def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets has no types
-    """Return the data by which a front end shows a widget, by MIME type, without its plain text.
-
-    Examples
-    --------
-    >>> from gpulab.figures.widgets import view_class
-    >>> sorted(widget_data(view_class("machine")()))
-    ['application/vnd.jupyter.widget-view+json']
-    """
+    """Return the data by which a front end shows a widget, by MIME type, not its plain text."""
     made = widget._repr_mimebundle_()
     # Versions of ipywidgets differ: some return a pair of data and metadata.
     shown = made[0] if isinstance(made, tuple) else made

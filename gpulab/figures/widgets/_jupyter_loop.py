@@ -23,11 +23,6 @@ class JupyterLoop:
     ----------
     asyncio_loop
         The event loop of that thread; None outside of Jupyter, where actions run at once.
-
-    Examples
-    --------
-    >>> JupyterLoop().in_turn(print)("at once, as there is no event loop")
-    at once, as there is no event loop
     """
 
     def __init__(self) -> None:

@@ -9,29 +9,11 @@ def ignore_state(widget: object, sync_data: Mapping[str, Any]) -> None:
 
     A page asks by messages, and the kernel answers with what is shown. So no page, which may be
     older than the kernel or belong to another, can change what the others show.
-
-    Examples
-    --------
-    >>> from gpulab.figures.widgets import view_class
-    >>> machine = view_class("machine")(view={"end": 1.0})
-    >>> machine.set_state({"view": {}})
-    >>> machine.view
-    {'end': 1.0}
     """
 
 
 def listen(widget: Any, receive: Callable[[Mapping[str, Any]], object]) -> None:  # noqa: ANN401  # ipywidgets has no types
-    """Call a function with each message of a page that is a dict; others are of no page of ours.
-
-    Examples
-    --------
-    >>> from gpulab.figures.widgets import view_class
-    >>> machine = view_class("machine")()
-    >>> listen(machine, print)
-    >>> machine._handle_custom_msg({"do": "undo"}, [])
-    {'do': 'undo'}
-    >>> machine._handle_custom_msg(None, [])
-    """
+    """Call a function with each message of a page that is a dict; others are not from ours."""
 
     def hear(_: object, content: object, __: object) -> None:
         if isinstance(content, Mapping):

@@ -27,11 +27,6 @@ def page_html(name: str, mark: str, numbers: dict[str, Any], still: str) -> str:
         What the page shows.
     still
         HTML that is shown where no script runs, such as in a notebook that is not trusted.
-
-    Examples
-    --------
-    >>> page_html("sketch", "a", {}, "<p>How long?</p>").startswith('<div data-gpulab-page="a">')
-    True
     """
     # A "</script>" inside of a script would end it.
     data = json.dumps(numbers, separators=(",", ":")).replace("</", "<\\/")
@@ -54,11 +49,6 @@ def explorer_class(name: str) -> "type[AnyWidget]":
 
     Its trait ``mark`` is that of the explorer's HTML; empty if the widget shows the explorer
     itself. Everything else travels as messages; ``chart/explorer.js`` sends and receives them.
-
-    Examples
-    --------
-    >>> explorer_class("crossover")(mark="a").mark
-    'a'
     """
     import anywidget
     import traitlets

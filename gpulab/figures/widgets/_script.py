@@ -24,11 +24,6 @@ def script(path: Path) -> str:
     ----------
     path
         The widget's own script, a module that exports ``render``.
-
-    Examples
-    --------
-    >>> script(Path(__file__).with_name("machine.js")).startswith("const LOOK")
-    True
     """
     constants = (("LOOK", style_sheet()), ("COLOURS", named()))
     parts = [f"const {name} = {json.dumps(value)};" for name, value in constants]
@@ -44,7 +39,9 @@ def _bundled(entry: Path) -> list[str]:
     names: dict[Path, str] = {}
 
     def linked(path: Path) -> str:
-        return _IMPORT.sub(lambda found: _link(found, names[_target(path, found)]), _text(path))
+        return _IMPORT.sub(
+            lambda statement: _link(statement, names[_target(path, statement)]), _text(path)
+        )
 
     parts = []
     for path in _in_order(entry, []):
@@ -60,20 +57,20 @@ def _bundled(entry: Path) -> list[str]:
 
 def _in_order(path: Path, known: list[Path]) -> list[Path]:
     """Return the files that a file needs, in an order in which each finds what it imports."""
-    for found in _IMPORT.finditer(_text(path)):
-        if _target(path, found) not in known:
-            _in_order(_target(path, found), known)
+    for statement in _IMPORT.finditer(_text(path)):
+        if _target(path, statement) not in known:
+            _in_order(_target(path, statement), known)
     known.append(path)
     return known
 
 
-def _target(path: Path, found: re.Match[str]) -> Path:
-    return (path.parent / found[2]).resolve()
+def _target(path: Path, statement: re.Match[str]) -> Path:
+    return (path.parent / statement[2]).resolve()
 
 
-def _link(found: re.Match[str], name: str) -> str:
+def _link(statement: re.Match[str], name: str) -> str:
     """Return the line that takes the place of an import."""
-    return f"const {found[1].removeprefix('* as ')} = {name};\n"
+    return f"const {statement[1].removeprefix('* as ')} = {name};\n"
 
 
 @cache

@@ -27,11 +27,6 @@ def view_class(kind: Literal["machine", "guess", "answer", "sketch", "live"]) ->
     Its trait ``view`` contains everything that is shown; the widget's script says what that is,
     and which messages the page sends. Forms and sketches hide elements of the class
     ``view["still"]``, which say the same on a page without a kernel.
-
-    Examples
-    --------
-    >>> view_class("machine")().view
-    {}
     """
     import anywidget
     import traitlets
@@ -47,14 +42,6 @@ def view_class(kind: Literal["machine", "guess", "answer", "sketch", "live"]) ->
 
 
 def show_view(widget: Any, view: dict[str, Any]) -> None:  # noqa: ANN401  # ipywidgets has no types
-    """Let a widget show a view, and let its page know that what it sent has arrived.
-
-    Examples
-    --------
-    >>> form = view_class("guess")(view={"said": ""})
-    >>> show_view(form, {"said": ""})
-    >>> form.view
-    {'said': '', 'n_answers': 1}
-    """
+    """Let a widget show a view, and let its page know that what it sent has arrived."""
     # A view that does not change would not be sent, and the page would wait for it.
     widget.view = {**view, "n_answers": widget.view.get("n_answers", 0) + 1}

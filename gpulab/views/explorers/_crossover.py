@@ -137,33 +137,33 @@ class CrossoverModel:
             replace(task, size=size) for size in workload(state.workload).sizes for task in sides
         )
 
-    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
+    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
         """Return whether a smaller size took so long that this one would block the notebook."""
-        return too_long(step, found)
+        return too_long(step, measured)
 
-    def title(self, state: CrossoverState, found: Sequence[Measured]) -> str:
+    def title(self, state: CrossoverState, measured: Sequence[Measured]) -> str:
         """Return what is compared, and on which devices."""
-        record, second = self._records(state, found)
+        record, second = self._records(state, measured)
         copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
         beside = "" if second is None else f" (second GPU: {_second_name(second)})"
         return (
             f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin}){beside}"
         )
 
-    def words(self, state: CrossoverState, found: Sequence[Measured]) -> tuple[str, ...]:
+    def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
         """Return sentences on the times at the size, the crossings, and doubts."""
-        record, second = self._records(state, found)
+        record, second = self._records(state, measured)
         compared = _compared(record, second, state.size)
         return (_where(record, state.size), *_words(record), *compared)
 
-    def frame(self, state: CrossoverState, found: Sequence[Measured]) -> "pd.DataFrame":
+    def frame(self, state: CrossoverState, measured: Sequence[Measured]) -> "pd.DataFrame":
         """Return the table of both curves."""
-        return self._records(state, found)[0].to_frame()
+        return self._records(state, measured)[0].to_frame()
 
-    def figure(self, state: CrossoverState, found: Sequence[Measured]) -> Figure:
+    def figure(self, state: CrossoverState, measured: Sequence[Measured]) -> Figure:
         """Return the figure of both curves."""
-        record, _ = self._records(state, found)
-        words = "\n".join(self.words(state, found))
+        record, _ = self._records(state, measured)
+        words = "\n".join(self.words(state, measured))
         return plots.crossover(record, alt=words, source=record.origin)
 
     def base_numbers(self) -> dict[str, Any]:
@@ -188,15 +188,15 @@ class CrossoverModel:
         known = {"gpus": curves, "payload": numbers.payloads(name, dtype, self._recorded())}
         return {"operations": {name: {"types": {dtype: known}}}}
 
-    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+    def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
         """Return the times that were measured here."""
-        return numbers.own_numbers(points_among(found))
+        return numbers.own_numbers(points_among(measured))
 
     def _records(
-        self, state: CrossoverState, found: Sequence[Measured]
+        self, state: CrossoverState, measured: Sequence[Measured]
     ) -> tuple[Crossover, Crossover | None]:
         """Return the crossover of a state, and that of its second GPU."""
-        points = points_among(found)
+        points = points_among(measured)
         # The size changes no curve; without it, one record serves every size.
         still = replace(state, size=0, beside="")
         record = self.record(still, points)
@@ -216,19 +216,21 @@ class CrossoverModel:
 
     def _record(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover:
         name, dtype = state.workload, state.dtype
-        found = {
+        points_by_side = {
             side: points_of(choice, side, name, dtype, points, method=METHOD, cache=CACHE)
             for side, choice in (("cpu", state.cpu), ("gpu", state.gpu))
         }
-        cpu = [point for point in found["cpu"] if point.task.n_threads == state.n_threads]
-        for side, kept in (("cpu", cpu), ("gpu", found["gpu"])):
-            need_points(kept, f"{name} {dtype} on {_SIDES[side]}", _MEASURE.format(side.upper()))
+        cpu = [point for point in points_by_side["cpu"] if point.task.n_threads == state.n_threads]
+        for side, side_points in (("cpu", cpu), ("gpu", points_by_side["gpu"])):
+            need_points(
+                side_points, f"{name} {dtype} on {_SIDES[side]}", _MEASURE.format(side.upper())
+            )
         return crossover(
             name,
             dtype=dtype,
             transfers=state.transfers,
             link=state.link,
-            source=[*cpu, *found["gpu"]],
+            source=[*cpu, *points_by_side["gpu"]],
         )
 
 
@@ -260,9 +262,9 @@ def _at_size(curve: Curve, size: int) -> float | None:
 
 def _words(record: Crossover) -> Iterable[str]:
     """Yield sentences on where the curves cross, where the fits cross, and doubts."""
-    found = str(record)
+    crossing = str(record)
     has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
-    yield f"Crossing: {found}." if has_size else f"{found[0].upper()}{found[1:]}."
+    yield f"Crossing: {crossing}." if has_size else f"{crossing[0].upper()}{crossing[1:]}."
     if record.predicted is not None:
         yield f"From the fitted lines alone: {record.predicted}."
     for curve in (record.cpu, record.gpu):

@@ -78,8 +78,8 @@ class Explorer(Generic[State]):
         instance_of(kind, f"a {kind.__name__}, such as explorer.state").check(state=state)
         # Saved by another version, it may lack a field.
         known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
-        given = {name: value for name, value in known.items() if value is not _LACKS}
-        wanted: Any = kind(**given)
+        choices = {name: value for name, value in known.items() if value is not _LACKS}
+        wanted: Any = kind(**choices)
         if not _has_types(wanted):
             raise InvalidOptionError(
                 f"state={shown(state)}; each choice must be one value, of the type that it has "
@@ -140,7 +140,7 @@ class Explorer(Generic[State]):
     @property
     def points(self) -> tuple[Point, ...]:
         """The points that were measured here."""
-        return tuple(found for found in self.found if isinstance(found, Point))
+        return tuple(item for item in self.found if isinstance(item, Point))
 
     def choose(self, **values: object) -> None:
         """Change choices by their names, as by hand.

@@ -16,12 +16,12 @@ Message = Mapping[str, Any]
 
 def _set(program: MachineProgram, message: Message) -> MachineProgram:
     """Change one field of an operation; a copy in other memory still moves as many bytes."""
-    place, field, value = message["place"], message["field"], message["value"]
+    index, field, value = message["place"], message["field"], message["value"]
     _FIELD.check(field=field)
-    operation = program.operations[place]
+    operation = program.operations[index]
     if field == "is_pinned":
-        return program.replaced(place, operation.with_pinned(bool(value), program.spec))
-    return program.replaced(place, replace(operation, **{field: value}))
+        return program.replaced(index, operation.with_pinned(bool(value), program.spec))
+    return program.replaced(index, replace(operation, **{field: value}))
 
 
 def _tune(program: MachineProgram, message: Message) -> MachineProgram:
@@ -45,9 +45,9 @@ def _add(program: MachineProgram, message: Message) -> MachineProgram:
 
 def _move(program: MachineProgram, message: Message) -> MachineProgram:
     """Move an operation to another place in the program, and to another stream, in one change."""
-    place = message["place"]
-    operation = replace(program.operations[place], stream=int(message["stream"]))
-    return program.replaced(place, operation).moved(place, int(message["to"]))
+    index = message["place"]
+    operation = replace(program.operations[index], stream=int(message["stream"]))
+    return program.replaced(index, operation).moved(index, int(message["to"]))
 
 
 def _remove(program: MachineProgram, message: Message) -> MachineProgram:

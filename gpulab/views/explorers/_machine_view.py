@@ -54,8 +54,8 @@ def view_of(
     return {
         "source": f"computed: virtual {program.spec.driver_name}",
         "operations": [
-            {**_fields(operation), "text": operation_words(program, place)}
-            for place, operation in enumerate(program.operations)
+            {**_fields(operation), "text": operation_words(program, index)}
+            for index, operation in enumerate(program.operations)
         ],
         "n_streams": program.n_streams,
         "launch_us": program.launch_us,

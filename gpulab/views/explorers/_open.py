@@ -143,5 +143,5 @@ def measure_step(step: Step) -> Measured:
 
 
 def _listed(recordings: str | Iterable[str]) -> tuple[str, ...]:
-    given = (recordings,) if isinstance(recordings, str) else recordings
-    return items_of("recordings", given, _RECORDING)
+    names = (recordings,) if isinstance(recordings, str) else recordings
+    return items_of("recordings", names, _RECORDING)

@@ -150,13 +150,13 @@ class RooflineModel:
         )
         return (CeilingsStep(), *tasks)
 
-    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
+    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
         """Return whether a smaller size took so long that this one would block the notebook."""
-        return too_long(step, found)
+        return too_long(step, measured)
 
-    def title(self, state: RooflineState, found: Sequence[Measured]) -> str:
+    def title(self, state: RooflineState, measured: Sequence[Measured]) -> str:
         """Return the picture, type and cache, and where the numbers come from."""
-        first, second, _ = self._sides(state, found)
+        first, second, _ = self._sides(state, measured)
         source = (
             _short_name(first)
             if second is None
@@ -164,9 +164,9 @@ class RooflineModel:
         )
         return f"{state.view.capitalize()}, {state.dtype}, cache {state.cache} ({source})"
 
-    def words(self, state: RooflineState, found: Sequence[Measured]) -> tuple[str, ...]:
+    def words(self, state: RooflineState, measured: Sequence[Measured]) -> tuple[str, ...]:
         """Return sentences on how far the model is off, the farthest point, and the roofs."""
-        first, second, missing = self._sides(state, found)
+        first, second, missing = self._sides(state, measured)
         words = [*_words(state, _near(first.rows, state.span)), *([missing] if missing else [])]
         if state.view == ROOFLINE:
             evidence = Chart(first.ceilings, first.rows).evidence
@@ -175,24 +175,24 @@ class RooflineModel:
             words += _compared(state, first, second)
         return tuple(words)
 
-    def frame(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
+    def frame(self, state: RooflineState, measured: Sequence[Measured]) -> "pd.DataFrame":
         """Return one row for each point, farthest from the prediction first."""
         import pandas as pd
 
-        first, second, _ = self._sides(state, found)
+        first, second, _ = self._sides(state, measured)
         sides = (first,) if second is None else (first, second)
         rows = [_near(side.rows, state.span) for side in sides]
         return _readable(pd.concat(rows, ignore_index=True), state.model)
 
-    def figure(self, state: RooflineState, found: Sequence[Measured]) -> Figure:
+    def figure(self, state: RooflineState, measured: Sequence[Measured]) -> Figure:
         """Return the figure of the first GPU: points below roofs, or against their prediction."""
-        first, _, _ = self._sides(state, found)
+        first, _, _ = self._sides(state, measured)
         rows = _near(first.rows, state.span)
         if rows["measured_s"].isna().all():
             raise InvalidOptionError(
                 "There is nothing measured to draw in a figure; the page shows the predictions."
             )
-        alt, source = "\n".join(self.words(state, found)), _short_name(first)
+        alt, source = "\n".join(self.words(state, measured)), _short_name(first)
         if state.view == ROOFLINE:
             return plots.roofline(Chart(first.ceilings, rows), alt=alt, source=source)
         named = _named(rows, state.model)
@@ -225,22 +225,22 @@ class RooflineModel:
         }
         return {"gpus": gpus}
 
-    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+    def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
         """Return the points and roofs that were measured here."""
-        own = [point for point in points_among(found) if point.task.on == "gpu"]
+        own = [point for point in points_among(measured) if point.task.on == "gpu"]
         if not own:
             return {"gpus": {}}
-        numbers = gpu_facts(HERE, own) | self._points_and_roofs(HERE, found)
+        numbers = gpu_facts(HERE, own) | self._points_and_roofs(HERE, measured)
         return {"gpus": {HERE: numbers}}
 
     def _points_and_roofs(
         self,
         choice: str,
-        found: Sequence[Measured],
+        measured: Sequence[Measured],
         tables: Iterable[tuple[str, str]] = (),
     ) -> dict[str, Any]:
         """Return the points of a GPU by type and cache, all if none is named, and its roofs."""
-        points = points_among(found)
+        points = points_among(measured)
         wanted = tables or [(dtype, cache) for dtype in self._dtypes() for cache in CACHES]
         rows = {
             f"{dtype} {cache}": self._listed(choice, dtype, cache, points)
@@ -248,40 +248,40 @@ class RooflineModel:
         }
         return {
             "tables": {name: table_numbers(table) for name, table in rows.items() if len(table)},
-            "roofs": roof_numbers(ceilings_for(choice, found)),
+            "roofs": roof_numbers(ceilings_for(choice, measured)),
         }
 
     def _dtypes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes))
 
     def _sides(
-        self, state: RooflineState, found: Sequence[Measured]
+        self, state: RooflineState, measured: Sequence[Measured]
     ) -> tuple[Side, Side | None, str]:
         """Return both GPUs, and why there is no second one although it is chosen."""
-        first = Side(self._rows(state, found), ceilings_for(state.gpu, found))
+        first = Side(self._rows(state, measured), ceilings_for(state.gpu, measured))
         if state.beside in {"", state.gpu}:
             return first, None, ""
         try:
-            rows = self._rows(replace(state, gpu=state.beside), found)
+            rows = self._rows(replace(state, gpu=state.beside), measured)
         except InvalidOptionError as error:  # the first one is shown all the same
             return first, None, f"The second GPU is not drawn. {error}"
-        return first, Side(rows, ceilings_for(state.beside, found)), ""
+        return first, Side(rows, ceilings_for(state.beside, measured)), ""
 
-    def _rows(self, state: RooflineState, found: Sequence[Measured]) -> "pd.DataFrame":
+    def _rows(self, state: RooflineState, measured: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:
             raise InvalidOptionError(
                 "No operation is chosen. Press one or more names, or the name of a family."
             )
-        points: tuple[Point, ...] = points_among(found) if state.gpu == HERE else ()
+        points: tuple[Point, ...] = points_among(measured) if state.gpu == HERE else ()
         listed = self._listed(state.gpu, state.dtype, state.cache, points)
-        kept = listed[listed["workload"].isin(state.operations)]
+        rows = listed[listed["workload"].isin(state.operations)]
         if state.view == ROOFLINE:
-            kept = kept[(kept["flops"] > 0) & ~np.isnan(_reached(kept))]
+            rows = rows[(rows["flops"] > 0) & ~np.isnan(_reached(rows))]
         else:
-            kept = kept.dropna(subset=["measured_s", f"{state.model}_s"])
-        if kept.empty:
+            rows = rows.dropna(subset=["measured_s", f"{state.model}_s"])
+        if rows.empty:
             raise InvalidOptionError(_why_empty(state, listed))
-        return kept.reset_index(drop=True)
+        return rows.reset_index(drop=True)
 
 
 def _why_empty(state: RooflineState, listed: "pd.DataFrame") -> str:
@@ -370,11 +370,11 @@ def _compared(state: RooflineState, first: Side, second: Side) -> Iterator[str]:
 
 def _compared_roofs(first: Side, second: Side) -> Iterator[str]:
     """Yield a sentence with the heights of both GPUs' roofs."""
-    one, other = _peaks(first), _peaks(second)
+    peaks, other_peaks = _peaks(first), _peaks(second)
     said = [
-        f"{name} {format_rate(one[name], 'FLOP')} and {format_rate(other[name], 'FLOP')}"
-        for name in one
-        if name in other
+        f"{name} {format_rate(peaks[name], 'FLOP')} and {format_rate(other_peaks[name], 'FLOP')}"
+        for name in peaks
+        if name in other_peaks
     ]
     if first.ceilings.roofs and second.ceilings.roofs:
         one_s, other_s = (

@@ -106,13 +106,15 @@ def _prediction(
     return (row,)
 
 
-def ceilings_for(gpu: str, found: Sequence[Measured]) -> Ceilings:
+def ceilings_for(gpu: str, measured: Sequence[Measured]) -> Ceilings:
     """Return the roofs of a GPU: recorded, measured last, or those of its data sheet."""
     if gpu.startswith(COMPUTED):
         return ceilings(gpu.removeprefix(COMPUTED))
     if gpu == HERE:
-        name = here_of(points_among(found), "gpu")[-1].device_name
-        mine = [each for each in found if isinstance(each, Ceilings) and each.device_name == name]
+        name = here_of(points_among(measured), "gpu")[-1].device_name
+        mine = [
+            each for each in measured if isinstance(each, Ceilings) and each.device_name == name
+        ]
         return mine[-1] if mine else _data_sheet(name)
     recording = recording_of(gpu)
     try:
@@ -129,7 +131,7 @@ def table_numbers(rows: "pd.DataFrame") -> dict[str, list[Any]]:
     return texts | amounts | times
 
 
-def roof_numbers(found: Ceilings) -> list[dict[str, Any]]:
+def roof_numbers(ceilings: Ceilings) -> list[dict[str, Any]]:
     """Return the roofs of a GPU, each with its evidence."""
     return [
         {
@@ -138,7 +140,7 @@ def roof_numbers(found: Ceilings) -> list[dict[str, Any]]:
             "memory": roof.bandwidth_bytes_per_s,
             "floor_s": roof.floor_s,
         }
-        for roof in found.roofs
+        for roof in ceilings.roofs
     ]
 
 

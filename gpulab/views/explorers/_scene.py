@@ -126,19 +126,19 @@ class Model(Protocol[State]):
         """Return the nearest state in which every choice is one of its options."""
         ...
 
-    def title(self, state: State, found: Sequence[Measured]) -> str:
+    def title(self, state: State, measured: Sequence[Measured]) -> str:
         """Return what is shown, with the source of the numbers."""
         ...
 
-    def words(self, state: State, found: Sequence[Measured]) -> tuple[str, ...]:
+    def words(self, state: State, measured: Sequence[Measured]) -> tuple[str, ...]:
         """Return sentences on what is shown."""
         ...
 
-    def frame(self, state: State, found: Sequence[Measured]) -> "pd.DataFrame":
+    def frame(self, state: State, measured: Sequence[Measured]) -> "pd.DataFrame":
         """Return the table of the points that are shown."""
         ...
 
-    def figure(self, state: State, found: Sequence[Measured]) -> Figure:
+    def figure(self, state: State, measured: Sequence[Measured]) -> Figure:
         """Return a figure of what is shown, for a page that runs no script."""
         ...
 
@@ -150,7 +150,7 @@ class Model(Protocol[State]):
         """Return the numbers that only this state needs, such as those of a virtual GPU."""
         ...
 
-    def own_numbers(self, found: Sequence[Measured]) -> dict[str, Any]:
+    def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
         """Return the numbers that were measured here."""
         ...
 
@@ -158,6 +158,6 @@ class Model(Protocol[State]):
         """Return the steps that the button measures, in order."""
         ...
 
-    def skips(self, step: Step, found: Sequence[Measured]) -> bool:
+    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
         """Return whether to skip a step, judging by what was measured before."""
         ...

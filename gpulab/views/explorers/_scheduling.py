@@ -68,7 +68,7 @@ class MeasurementJob:
         return self.n_done == len(self.steps)
 
     def __str__(self) -> str:
-        points = [found for found in self.found if isinstance(found, Point)]
+        points = [item for item in self.found if isinstance(item, Point)]
         n_points = sum(point.ok for point in points)
         failed = f", {len(points) - n_points} failed" if n_points < len(points) else ""
         why_skipped = "a smaller size failed or took too long"

@@ -55,8 +55,8 @@ def recording_of(choice: str) -> recordings.Recording:
     name = choice.removeprefix(RECORDED)
     if name in recordings.list():
         return recordings.load(name)
-    found = Path(name).stat() if Path(name).exists() else None
-    return _read(name, None if found is None else (found.st_mtime_ns, found.st_size))
+    status = Path(name).stat() if Path(name).exists() else None
+    return _read(name, None if status is None else (status.st_mtime_ns, status.st_size))
 
 
 @lru_cache(maxsize=_N_FILES_KEPT)
@@ -106,18 +106,18 @@ def as_numbers(values: Iterable[Any]) -> list[Any]:
     return [float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None for value in values]
 
 
-def points_among(found: Iterable[Measured]) -> tuple[Point, ...]:
+def points_among(measured: Iterable[Measured]) -> tuple[Point, ...]:
     """Return the points among what was measured."""
-    return tuple(each for each in found if isinstance(each, Point))
+    return tuple(each for each in measured if isinstance(each, Point))
 
 
-def too_long(step: Step, found: Sequence[Measured]) -> bool:
+def too_long(step: Step, measured: Sequence[Measured]) -> bool:
     """Return whether a smaller size took so long that this one would block the notebook."""
     if not isinstance(step, Task):
         return False
     smaller = (
         point
-        for point in points_among(found)
+        for point in points_among(measured)
         if point.task.size < step.size and replace(point.task, size=step.size) == step
     )
     # A size that failed, for example for lack of memory, fails for larger ones, too.
@@ -134,8 +134,8 @@ def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
         return ()
     # Points of two devices on one curve would look like noise.
     last = (side[-1].source, side[-1].device_name)
-    kept = {p.task.key: p for p in side if (p.source, p.device_name) == last}
-    return tuple(kept.values())
+    last_points = {p.task.key: p for p in side if (p.source, p.device_name) == last}
+    return tuple(last_points.values())
 
 
 def points_of(

@@ -3,19 +3,16 @@
 from gpulab.views.machine._challenges import (
     CHALLENGES,
     Attempt,
-    Challenge,
     MachineState,
     attempt,
     challenge,
 )
 from gpulab.views.machine._code import code
-from gpulab.views.machine._playback import Playback, PlayedCall, PlayedTask, Remark, play
+from gpulab.views.machine._playback import Playback, PlayedCall, PlayedTask, play
 from gpulab.views.machine._program import (
     BUFFERS,
-    LAUNCH_US,
     LONGEST_US,
     MAX_STREAMS,
-    OPERATION_KINDS,
     SHORTEST_US,
     MachineProgram,
     ProgramOperation,
@@ -27,15 +24,12 @@ from gpulab.views.machine._words import operation_words, playback_words, reading
 __all__ = [
     "BUFFERS",
     "CHALLENGES",
-    "LAUNCH_US",
     "LONGEST_US",
     "MAX_STREAMS",
-    "OPERATION_KINDS",
     "READING_NAMES",
     "SHORTEST_US",
     "STARTS",
     "Attempt",
-    "Challenge",
     "MachineProgram",
     "MachineState",
     "MethodReading",
@@ -43,7 +37,6 @@ __all__ = [
     "PlayedCall",
     "PlayedTask",
     "ProgramOperation",
-    "Remark",
     "attempt",
     "challenge",
     "code",

@@ -119,6 +119,7 @@ def _line(program: MachineProgram, index: int, operation: ProgramOperation) -> s
 
 
 def _result(program: MachineProgram) -> Iterator[str]:
+    """Yield the lines that wait for the program and print what its stopwatch and events read."""
     # The same rule as in the simulation: an event that a stream waits for is not for timing.
     awaited = {each.event for each in program.operations if each.kind == "wait"}
     timing = [

@@ -244,26 +244,26 @@ class MachineProgram(Saved):
         after = [(index, 0) for index in range(body.stop, len(self.operations))]
         return (*before, *turns, *after)
 
-    def replaced(self, place: int, operation: ProgramOperation) -> "MachineProgram":
-        """Return the program with the operation at ``place`` replaced."""
-        self._require(place)
-        return self._with((*self.operations[:place], operation, *self.operations[place + 1 :]))
+    def replaced(self, index: int, operation: ProgramOperation) -> "MachineProgram":
+        """Return the program with the operation at ``index`` replaced."""
+        self._require(index)
+        return self._with((*self.operations[:index], operation, *self.operations[index + 1 :]))
 
-    def inserted(self, place: int, operation: ProgramOperation) -> "MachineProgram":
-        """Return the program with one more operation, inserted before index ``place``."""
-        return self._with((*self.operations[:place], operation, *self.operations[place:]))
+    def inserted(self, index: int, operation: ProgramOperation) -> "MachineProgram":
+        """Return the program with one more operation, inserted before ``index``."""
+        return self._with((*self.operations[:index], operation, *self.operations[index:]))
 
-    def removed(self, place: int) -> "MachineProgram":
-        """Return the program without the operation at index ``place``."""
-        self._require(place)
-        return self._with((*self.operations[:place], *self.operations[place + 1 :]))
+    def removed(self, index: int) -> "MachineProgram":
+        """Return the program without the operation at ``index``."""
+        self._require(index)
+        return self._with((*self.operations[:index], *self.operations[index + 1 :]))
 
-    def moved(self, place: int, to: int) -> "MachineProgram":
+    def moved(self, index: int, to: int) -> "MachineProgram":
         """Return the program with one operation moved: the host calls it earlier or later."""
-        self._require(place)
+        self._require(index)
         # The target is clamped, because a learner may drag an operation beyond either end.
-        return self.removed(place).inserted(
-            min(max(0, to), len(self.operations) - 1), self.operations[place]
+        return self.removed(index).inserted(
+            min(max(0, to), len(self.operations) - 1), self.operations[index]
         )
 
     def free_event(self) -> str:

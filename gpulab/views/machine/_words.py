@@ -9,13 +9,13 @@ _MICRO = 1e-6
 _SHOWN_TURNS = 2  # later repetitions look like the second one
 
 
-def operation_words(program: MachineProgram, place: int) -> str:
+def operation_words(program: MachineProgram, index: int) -> str:
     """Return one operation in words: what it does, where, and for how long."""
-    operation = program.operations[place]
+    operation = program.operations[index]
     where = f" on stream {operation.stream}" if operation.runs_on_stream else " on the host"
     each = ", each" if operation.kind == "graph" else ","
     long = f"{each} {time_words(operation.duration_us)}" if operation.kind in TIMED_KINDS else ""
-    return f"{place + 1}. {operation}{where}{long}"
+    return f"{index + 1}. {operation}{where}{long}"
 
 
 def playback_words(playback: Playback) -> tuple[str, ...]:

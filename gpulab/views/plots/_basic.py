@@ -278,8 +278,8 @@ def _as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
     InvalidOptionError
         If there is none, or an item is not a measurement.
     """
-    given = [record] if isinstance(record, Measurement) else record
-    measurements = list(items_of("record", given, _MEASUREMENT))
+    measured = [record] if isinstance(record, Measurement) else record
+    measurements = list(items_of("record", measured, _MEASUREMENT))
     if not measurements:
         raise InvalidOptionError(f"record={shown(record)} has no measurements; give at least one")
     return measurements

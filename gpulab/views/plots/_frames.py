@@ -280,10 +280,10 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
     check_frame("record", record)
     frame: pd.DataFrame = record  # type: ignore[assignment]  # checked
     TEXT.or_none.check(x=x)
-    across = str(frame.columns[0]) if x is None and len(frame.columns) else str(x)
+    x_column = str(frame.columns[0]) if x is None and len(frame.columns) else str(x)
     if y is None:
         numbers = [str(name) for name in frame.select_dtypes("number").columns]
-        columns = [name for name in numbers if name != across]
+        columns = [name for name in numbers if name != x_column]
     else:
         columns = [y] if isinstance(y, str) else list(items_of("y", y, TEXT))
     # Made here, because its message lists the columns of this very frame.
@@ -291,13 +291,13 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
         f"the name of a column: {', '.join(map(str, frame.columns))}",
         lambda name: name in frame.columns,
     )
-    known.check(x=across)
+    known.check(x=x_column)
     for name in columns:
         known.check(y=name)
-    need(frame, (across,))
+    need(frame, (x_column,))
     if not columns:
         raise InvalidOptionError("the frame has no column of numbers to draw; name it: y=...")
-    return frame, across, columns
+    return frame, x_column, columns
 
 
 def _axis(columns: Sequence[str], frame: "pd.DataFrame") -> tuple[float, str]:

@@ -157,7 +157,7 @@ class _HostAndGpu(Plot):
         end = (max(span.end_s for span in self.work) - begin_s) * _US
         start, stop = ((at - begin_s) * _US for at in (self.started_s, self.returned_s))
         ax.set_xlim(-0.01 * max(end, stop), 1.06 * max(end, stop))
-        rows = {lane: -1 - place for place, lane in enumerate(self.lanes)}
+        rows = {lane: -1 - index for index, lane in enumerate(self.lanes)}
         for span in (*self.calls, *self.work):
             row = 0 if span.is_on_host else rows[span.lane]
             first, last = ((at - begin_s) * _US for at in (span.start_s, span.end_s))
@@ -297,11 +297,11 @@ class _BetweenTwoEvents(Plot):
         longest = max(pair.read for pair in self.pairs)
         ax.set_xlim(-_BEFORE * longest, 1.25 * longest)
         ticks: dict[float, str] = {}
-        for place, pair in enumerate(self.pairs):
-            row = -3.4 * place
+        for index, pair in enumerate(self.pairs):
+            row = -3.4 * index
             _draw_pair(ax, pair, row)
             ticks |= {row: "host", row - 1.2: pair.name}
-            if place:
+            if index:
                 ax.axhline(row + 0.95, color=MUTED, linewidth=0.8)
         ax.set_yticks(list(ticks), [shortened(text, _MOST_NAME) for text in ticks.values()])
         ax.set_ylim(min(ticks) - 1.2, 0.7)

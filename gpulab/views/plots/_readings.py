@@ -376,7 +376,7 @@ def readings_in_order(
             f"record={shown(record)} is empty, or a list in it is; give lists of seconds by name"
         )
     frame = pd.DataFrame(series)
-    numbers = what
+    numbers = what  # the column's name, unless a series is called so
     while numbers in series:
         numbers += " number"
     frame.insert(0, numbers, np.arange(1, len(frame) + 1))

@@ -182,10 +182,10 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
     """Draw each type's roof once: a line at the highest, and a band over all kinds of evidence."""
     known = _known(record)
     names = sorted({name for _, name in known}, key=lambda name: -_peaks(known, name)[1])
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         roofs = [roof for roof, other in known if other == name]
         # All types have the same slope, the bandwidth: it is drawn once, for the highest peak.
-        least = ends[0] if place == 0 else min(roof.ridge(name) for roof in roofs)
+        least = ends[0] if index == 0 else min(roof.ridge(name) for roof in roofs)
         ridges = [np.clip(roof.ridge(name), *ends) for roof in roofs]
         x = np.unique(
             [min(least, ends[1]), *(ridge for ridge in ridges if ridge > least), ends[1]]
@@ -199,7 +199,7 @@ def _draw_roofs(ax: "Axes", record: Chart, ends: Numbers) -> None:
         if math.isclose(high[-1], peaks[1] / _TERA):
             text = f"{one_line(name)}\n{_teraflops(*peaks)}"
             name_line(ax, line, text, weight="normal")
-        if place == 0:
+        if index == 0:
             rates = [roof.bandwidth_bytes_per_s for roof in record.ceilings.roofs]
             name_slope(ax, line, f"memory, {_bandwidth(min(rates), max(rates))}")
 

@@ -100,7 +100,7 @@ class _Sweep(Plot):
     @property
     def series(self) -> dict[str, list[_Dot]]:
         """The points of each line, by its name, sorted by the parameter."""
-        found: dict[str, list[_Dot]] = {}
+        dots_by_line: dict[str, list[_Dot]] = {}
         for point in self._points:
             others = {
                 name: value for name, value in point.task.arguments.items() if name != self.axis
@@ -108,8 +108,8 @@ class _Sweep(Plot):
             for taken in point.measurements:
                 name = ", ".join(filter(None, [taken.label, *self._varying(others)]))
                 dot = _Dot(float(point.task.arguments[self.axis]), *self._value(taken))
-                found.setdefault(one_line(name or point.task.function), []).append(dot)
-        return {name: sorted(dots) for name, dots in found.items()}
+                dots_by_line.setdefault(one_line(name or point.task.function), []).append(dot)
+        return {name: sorted(dots) for name, dots in dots_by_line.items()}
 
     def _varying(self, others: dict[str, Any]) -> Iterator[str]:
         for name, value in others.items():

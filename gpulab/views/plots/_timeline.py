@@ -34,8 +34,8 @@ def named(record: Timeline, names: Sequence[str]) -> Timeline:
         return record
     each = len(launches) // len(names)
     name_of = {
-        launch.correlation: names[place // each]
-        for place, launch in enumerate(launches)
+        launch.correlation: names[index // each]
+        for index, launch in enumerate(launches)
         if launch.correlation is not None
     }
     spans = (

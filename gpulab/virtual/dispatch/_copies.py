@@ -43,28 +43,11 @@ _NUMBER_BYTES = 8  # of a number that PyTorch reads back inside an operator
 
 
 class MissingValuesWarning(UserWarning):
-    """Warns that ``nan`` was read from a tensor of the virtual GPU that has no values.
-
-    Examples
-    --------
-    >>> import gpulab, torch, warnings
-    >>> with gpulab.virtual_gpu("H200", max_value_elements=10), warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", MissingValuesWarning)
-    ...     torch.ones(1_000_000, device="cuda").sum().item()
-    nan
-    """
+    """Warns that ``nan`` was read from a tensor of the virtual GPU that has no values."""
 
 
 def is_pinned(tensor: torch.Tensor) -> bool:
-    """Return whether a host tensor is in pinned memory of the virtual machine.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     is_pinned(torch.ones(4)), is_pinned(torch.ones(4, pin_memory=True))
-    (False, True)
-    """
+    """Return whether a host tensor is in pinned memory of the virtual machine."""
     return hasattr(tensor.untyped_storage(), "pinned_block")
 
 
@@ -73,13 +56,6 @@ def pin(tensor: torch.Tensor) -> torch.Tensor:
 
     On the thread of the virtual GPU this takes time and a block of pinned memory, which is free
     again when the tensor is dropped. On another thread, such as a data loader's, it costs nothing.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     is_pinned(pin(torch.ones(4)))
-    True
     """
     # The mark is an attribute of the storage, so that every view of the tensor is pinned, too.
     storage: Any = tensor.untyped_storage()
@@ -275,14 +251,6 @@ def read_back(
     """Wait for a copy of a number to the host, as PyTorch does where it reads a value.
 
     ``by_library`` is for a library that waits without PyTorch's knowledge.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-    ...     read_back(gpu.machine.gpu)
-    >>> gpu.machine.host.now_ns > 0
-    True
     """
     # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
     # element through pinned memory, so this counts as pinned.
@@ -304,17 +272,6 @@ def require_values(tensor: VirtualTensor, where: str = "") -> None:
     ------
     NoValuesError
         If it has no values. The message names the limit and the option that raises it.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> from gpulab.core.errors import NoValuesError
-    >>> with gpulab.virtual_gpu("H200", max_value_elements=10):
-    ...     try:
-    ...         require_values(torch.ones(1_000_000, device="cuda"))
-    ...     except NoValuesError as error:
-    ...         print(str(error).partition(":")[0])
-    this torch.float32 tensor of shape (1000000,) has no values
     """
     missing = tensor.storage_block.values.missing
     if missing is not None:

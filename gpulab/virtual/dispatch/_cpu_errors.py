@@ -16,15 +16,7 @@ _NOT_ON_CUDA = re.compile(
 
 
 def is_about_arguments(error: Exception) -> bool:
-    """Return whether CUDA raises this error of the CPU, too, whatever the values.
-
-    Examples
-    --------
-    >>> is_about_arguments(RuntimeError("dilation should be greater than zero"))
-    True
-    >>> is_about_arguments(NotImplementedError("Could not run 'aten::x' with the 'CPU' backend"))
-    False
-    """
+    """Return whether CUDA raises this error of the CPU, too, whatever the values."""
     message = str(error)
     is_of_values = isinstance(error, torch.linalg.LinAlgError)  # type: ignore[attr-defined] # not in its stub
     if is_of_values or "Could not run 'aten::" in message:

@@ -77,16 +77,7 @@ OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
-    """A dispatch mode that sends every operator of the thread to :func:`dispatch`.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> from torch.utils._python_dispatch import _get_current_dispatch_mode
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     isinstance(_get_current_dispatch_mode(), VirtualMode)
-    True
-    """
+    """A dispatch mode that sends every operator of the thread to :func:`dispatch`."""
 
     # Or PyTorch would refuse an operator that takes functions, with a hint about this class.
     supports_higher_order_operators = True
@@ -107,16 +98,7 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
 
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run one operator on the virtual machine, and return its result.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(2, device="cuda")
-    ...     dispatch(torch.ops.aten.add.Tensor, (x, x), {}).tolist()
-    [2.0, 2.0]
-    """
+    """Run one operator on the virtual machine, and return its result."""
     # By id: hashing an OpOverload runs Python code of PyTorch, once for each operator call.
     handler = _HANDLERS.get(id(func))
     if handler is not None:
@@ -134,20 +116,7 @@ Observer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Send each operator inside the block to ``observer``, which must call :func:`dispatch`.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> operators = []
-    >>> def note(func, args, kwargs):
-    ...     operators.append(str(func))
-    ...     return dispatch(func, args, kwargs)
-    >>> with gpulab.virtual_gpu("H200"), observing(note):
-    ...     x = torch.ones(2, device="cuda").exp()
-    >>> operators[-1]
-    'aten.exp.default'
-    """
+    """Send each operator inside the block to ``observer``, which must call :func:`dispatch`."""
     # The method of the class is replaced, so that an operator is no slower without an observer.
 
     def observed(
@@ -512,12 +481,7 @@ set_dispatch(dispatch, copy_to_show)
 
 
 def require_deterministic(*, is_required: bool) -> None:
-    """Refuse nondeterministic operators and fill new memory from now on, or no longer.
-
-    Examples
-    --------
-    >>> require_deterministic(is_required=False)  # the default
-    """
+    """Refuse nondeterministic operators and fill new memory from now on, or no longer."""
     # By other handlers, so that an operator costs nothing more without this mode.
     handlers = dict(_USUAL_HANDLERS)
     for func, wrapper in deterministic_handlers() if is_required else ():

@@ -39,15 +39,7 @@ Wrapper = Callable[[OperatorHandler], OperatorHandler]
 
 @cache
 def deterministic_handlers() -> tuple[tuple[Any, Wrapper], ...]:
-    """Return the operators that the deterministic mode concerns, with wrappers of their handlers.
-
-    Examples
-    --------
-    >>> import torch
-    >>> operators = [operator for operator, _ in deterministic_handlers()]
-    >>> torch.ops.aten.put_.default in operators, torch.ops.aten.add.Tensor in operators
-    (True, False)
-    """
+    """Return the operators that the deterministic mode concerns, with their handlers' wrappers."""
     wrapped: list[tuple[Any, Wrapper]] = []
     for name, model in MODELS.items():
         if model.nondeterministic is not None:

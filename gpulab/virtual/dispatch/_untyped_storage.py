@@ -25,14 +25,6 @@ class VirtualStorage(torch.UntypedStorage):
     ----------
     block
         The storage in device memory.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     storage = torch.ones(4, device="cuda").untyped_storage()
-    ...     isinstance(storage, VirtualStorage), storage.nbytes()
-    (True, 16)
     """
 
     block: Storage
@@ -147,17 +139,7 @@ for _name in ("__setitem__", "byteswap", "clone", "copy_", "fill_", "new", "resi
 
 
 def fill(block: Storage, source: torch.UntypedStorage) -> None:
-    """Copy the bytes of a host storage into device memory.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.zeros(2, device="cuda")
-    ...     fill(x.storage_block, torch.tensor([1.0, 2.0]).untyped_storage())
-    ...     x.tolist()
-    [1.0, 2.0]
-    """
+    """Copy the bytes of a host storage into device memory."""
     on_host = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
     copy_in(_as_bytes(block), on_host, pinned=is_pinned(on_host), non_blocking=False)
 
@@ -167,16 +149,7 @@ def _as_bytes(block: Storage) -> VirtualTensor:
 
 
 def storage_of(tensor: VirtualTensor) -> VirtualStorage:
-    """Return the storage of a tensor: the same object for all tensors that share its memory.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(4, device="cuda")
-    ...     storage_of(x) is storage_of(x[1:])
-    True
-    """
+    """Return the storage of a tensor: the same object for all tensors that share its memory."""
     # Raises an error if the tensor has outlived its virtual_gpu() context.
     active()
     block = tensor.storage_block

@@ -62,15 +62,6 @@ def missing_by_size(
         The layout of the tensor.
     counted_bytes
         Bytes of it that the machine's total already includes.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> from gpulab.virtual.tensors import layout_of
-    >>> large = layout_of(torch.empty(1_000_000))
-    >>> with gpulab.virtual_gpu("H200", max_value_elements=10) as gpu:
-    ...     missing_by_size(gpu.machine, large).option
-    'max_elements'
     """
     span_bytes = layout.span_bytes
     if span_bytes > machine.limits.max_elements * layout.dtype.itemsize:

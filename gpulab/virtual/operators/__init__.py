@@ -13,7 +13,6 @@ from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun
 from gpulab.virtual.operators._models import MODELS
 from gpulab.virtual.operators._operators import (
     Operator,
-    operator_name,
     operator_of,
     without_alerts,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "When",
     "libraries_used",
     "lower",
-    "operator_name",
     "operator_of",
     "without_alerts",
 ]

@@ -151,10 +151,10 @@ def check_layer_norm(
     """Check the types of a layer norm."""
     for parameter in parameters:
         if isinstance(parameter, torch.Tensor) and parameter.dtype != source.dtype:
-            expected, found = (
+            expected, actual = (
                 _SCALAR_TYPES.get(item.dtype, item.dtype) for item in (source, parameter)
             )
-            raise RuntimeError(f"expected scalar type {expected} but found {found}")
+            raise RuntimeError(f"expected scalar type {expected} but found {actual}")
 
 
 def check_batch_norm(

@@ -8,14 +8,7 @@ from gpulab.core.torch_private import arguments_of
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The arguments of a call, by name or position.
-
-    Examples
-    --------
-    >>> import torch
-    >>> CallArguments(torch.ops.aten.topk.default, (torch.ones(3), 2), {})("dim")
-    -1
-    """
+    """The arguments of a call, by name or position."""
 
     func: Any
     args: tuple[Any, ...]

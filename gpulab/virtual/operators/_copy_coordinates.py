@@ -92,18 +92,18 @@ def _common_steps(out: TensorLayout, source: TensorLayout) -> list[tuple[int, in
     missing = len(out.sizes) - len(source.sizes)
     sizes = (*(1,) * missing, *source.sizes)
     strides = (*(0,) * missing, *source.strides)
-    found: list[tuple[int, int, int]] = []
+    steps: list[tuple[int, int, int]] = []
     # What is repeated along a dimension has no step there.
     theirs = [0 if size == 1 else step for size, step in zip(sizes, strides, strict=False)]
     for n, own, step in sorted(zip(out.sizes, out.strides, theirs, strict=False), key=_by_stride):
         if n == 1:
             continue
-        if found and found[-1][0] * found[-1][1] == own and found[-1][0] * found[-1][2] == step:
-            size, before, other = found[-1]
-            found[-1] = (size * n, before, other)
+        if steps and steps[-1][0] * steps[-1][1] == own and steps[-1][0] * steps[-1][2] == step:
+            size, before, other = steps[-1]
+            steps[-1] = (size * n, before, other)
         else:
-            found.append((n, own, step))
-    return found or [(1, 1, 1)]
+            steps.append((n, own, step))
+    return steps or [(1, 1, 1)]
 
 
 def _by_stride(item: tuple[int, int, int]) -> int:

@@ -25,11 +25,6 @@ class When(Enum):
     """When the host reads: before the operator's kernels, after them, or to learn a size.
 
     The size of a result must be known before the memory for it can be allocated.
-
-    Examples
-    --------
-    >>> INFO.when.value
-    'after its kernels'
     """
 
     BEFORE = "before its kernels"
@@ -60,11 +55,6 @@ class HostRead:
     by_library
         Whether a library waits that PyTorch calls. ``torch.cuda.set_sync_debug_mode()`` does not
         see such a wait.
-
-    Examples
-    --------
-    >>> HostRead(When.BEFORE, "the value to write", "cuda/Indexing.cu").by_library
-    False
     """
 
     when: When

@@ -11,13 +11,7 @@ from gpulab.virtual.tensors import Reference
 
 
 class IndexRange(NamedTuple):
-    """An index of the device or of the host, with the least and the greatest right number.
-
-    Examples
-    --------
-    >>> IndexRange(torch.tensor([0, 3]), 0, 2).holds()
-    False
-    """
+    """An index of the device or of the host, with the least and the greatest right number."""
 
     tensor: Reference | torch.Tensor
     least: int
@@ -134,11 +128,11 @@ def never_trusting(name: str, compute: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(compute)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if not args[0].is_meta and not (given := range_of(args)).holds():
+        if not args[0].is_meta and not (indices := range_of(args)).holds():
             raise IndexError(
-                f"an index of {name} is out of range: not from {given.least} to "
-                f"{given.greatest}; check the classes or indices that the program gives to it or "
-                "to its forward pass"
+                f"an index of {name} is out of range: not from {indices.least} to "
+                f"{indices.greatest}; check the classes or indices that the program gives to it "
+                "or to its forward pass"
             )
         return compute(*args, **kwargs)
 

@@ -46,15 +46,15 @@ def as_launched(
         replace(
             work,
             before=(),
-            flops=work.flops if place == heavy else 0,
-            reads=place == heavy,
-            writes=place == heavy,
+            flops=work.flops if index == heavy else 0,
+            reads=index == heavy,
+            writes=index == heavy,
             name=name,
             host_ns=each_ns,
             whole=parts,
             share=share,
         )
-        for place, (name, share) in enumerate(zip(names, shares, strict=True))
+        for index, (name, share) in enumerate(zip(names, shares, strict=True))
     ]
     return replace(last, before=tuple(before), host_ns=launch_ns - each_ns * len(before))
 

@@ -58,9 +58,9 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
             is_split = k >= _SPLIT_LINEAR and _tiles(m, n, 128) <= _FEWEST_TILES
         else:
             is_split = k >= _SPLIT_SINGLE and _tiles(m, n, 64) <= 2 * _FEW_TILES
-        found = (*copies, call.name, *(("sum of parts",) if is_split else ()))
+        kernels = (*copies, call.name, *(("sum of parts",) if is_split else ()))
         # A large result of tensor cores has a counter, which the lowering sets.
-        return found if len(found) > 1 or name == "linear" else None
+        return kernels if len(kernels) > 1 or name == "linear" else None
 
     return names
 

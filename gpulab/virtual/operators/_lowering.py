@@ -61,18 +61,6 @@ def lower(
         The operator, its arguments and its result, with stand-ins for the tensors.
     layouts
         The layouts of the tensors that it reads, and of those that it writes.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.virtual.operators import operator_of
-    >>> from gpulab.virtual.tensors import TensorLayout
-    >>> x = torch.empty(8, 8, device="meta")
-    >>> layout = TensorLayout((8, 8), (8, 1), torch.float32)
-    >>> mm = operator_of(torch.ops.aten.mm.default)
-    >>> work = lower(mm, (x, x), {}, x, ([layout, layout], [layout]))
-    >>> work.family, work.flops
-    ('gemm', 1024)
     """
     reads, writes = layouts
     func, position = operator.func, operator.out_dtype_at
@@ -126,16 +114,7 @@ def _single_precision(operator: Operator) -> str:
 
 
 def libraries_used(operator: Operator, work: KernelWork) -> tuple[str, ...]:
-    """Return the parts of CUDA that the operator loads at its first use.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gpulab.virtual.operators import operator_of
-    >>> from gpulab.virtual.simulator.costs import KernelWork
-    >>> libraries_used(operator_of(torch.ops.aten.mm.default), KernelWork("gemm", "float16"))
-    ('gemm16',)
-    """
+    """Return the parts of CUDA that the operator loads at its first use."""
     if work.family in {"gemm", "linear"}:
         return ("gemm16",) if work.arithmetic.endswith("16") else ("gemm",)
     if work.family == "conv":

@@ -18,13 +18,7 @@ from gpulab.virtual.operators._operator_call import Lowering, OperatorCall, Surf
 
 
 class Autocast(Enum):
-    """To which type ``torch.autocast`` casts the arguments of an operator on CUDA.
-
-    Examples
-    --------
-    >>> OperatorModel(autocast=Autocast.WIDEST).autocast.value
-    'the widest type among them'
-    """
+    """To which type ``torch.autocast`` casts the arguments of an operator on CUDA."""
 
     LOWER = "the type of autocast"
     FLOAT16 = "float16, whatever the type of autocast"
@@ -36,13 +30,7 @@ class Autocast(Enum):
 
 
 class DryRun(Enum):
-    """Which errors count when the CPU's kernel runs with made-up values.
-
-    Examples
-    --------
-    >>> OperatorModel().dry_run.value
-    'all errors'
-    """
+    """Which errors count when the CPU's kernel runs with made-up values."""
 
     ALL = "all errors"
     OF_TYPES = "errors of types alone, because the operator checks values"

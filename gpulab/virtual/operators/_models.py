@@ -22,12 +22,6 @@ _OVER_LISTS = OperatorModel(lowering=_layers.foreach, surface=_layers.FOREACH)
 
 
 def model_of(name: str) -> OperatorModel:
-    """Return the model of an operator, by its name without overload and trailing underscore.
-
-    Examples
-    --------
-    >>> model_of("topk").surface[0], model_of("add").surface
-    ('topk', None)
-    """
+    """Return the model of an operator, by its name without overload and trailing underscore."""
     default = _OVER_LISTS if name.startswith("_foreach") else _DEFAULT
     return MODELS.get(name, default)

@@ -84,22 +84,22 @@ class OperatorCall:
         """Elements of the largest tensor that it writes."""
         return max((item.n_elements for item in self.writes), default=1)
 
-    def work(self, family: str, **given: Any) -> KernelWork:
-        """Return the work of the call's last kernel; ``given`` has fields of ``KernelWork``.
+    def work(self, family: str, **fields: Any) -> KernelWork:
+        """Return the work of the call's last kernel; ``fields`` are those of ``KernelWork``.
 
         By default it processes the elements of the result.
         """
-        given.setdefault("n_elements", self.n_out)
-        return KernelWork(family, self.arithmetic, **given)
+        fields.setdefault("n_elements", self.n_out)
+        return KernelWork(family, self.arithmetic, **fields)
 
-    def step(self, family: str, *, host_ns: int | None = None, **given: Any) -> KernelWork:
+    def step(self, family: str, *, host_ns: int | None = None, **fields: Any) -> KernelWork:
         """Return the work of another kernel of the call.
 
         By default it reads and writes no tensor of the program; the last kernel makes the call's
         accesses.
         """
-        given = {"n_elements": self.n_out, "reads": False, "writes": False, **given}
-        return KernelWork(family, self.arithmetic, host_ns=host_ns, **given)
+        fields = {"n_elements": self.n_out, "reads": False, "writes": False, **fields}
+        return KernelWork(family, self.arithmetic, host_ns=host_ns, **fields)
 
 
 # A function that returns the work of the kernels of a call.

@@ -61,12 +61,6 @@ class Operator:
     into
         The overload that computes element by element into a given result, such as
         ``aten.add.out``, and the name of that argument; None for other operators.
-
-    Examples
-    --------
-    >>> import torch
-    >>> operator_of(torch.ops.aten.add_.Tensor).changes_arguments
-    True
     """
 
     func: Any
@@ -92,14 +86,7 @@ _known: dict[int, Operator] = {}
 
 
 def operator_of(func: Any) -> Operator:
-    """Return the record of an operator, which is made on its first call.
-
-    Examples
-    --------
-    >>> import torch
-    >>> operator_of(torch.ops.aten.mm.default).model.tf32
-    'matmul'
-    """
+    """Return the record of an operator, which is made on its first call."""
     return _known.get(id(func)) or _known.setdefault(id(func), _made(func))
 
 
@@ -144,14 +131,7 @@ def _host_numbers(func: Any, model: OperatorModel) -> frozenset[str]:
 
 
 def operator_name(func: Any) -> str:
-    """Return the name of an operator without overload and trailing underscore.
-
-    Examples
-    --------
-    >>> import torch
-    >>> operator_name(torch.ops.aten.add_.Tensor)
-    'add'
-    """
+    """Return the name of an operator without overload and trailing underscore."""
     return str(func.overloadpacket.__name__).removesuffix("_")
 
 
@@ -168,14 +148,7 @@ def _computing(func: Any, model: OperatorModel, position: int | None) -> Callabl
 
 
 def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that switches deterministic algorithms off while it runs ``call``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> without_alerts(torch.are_deterministic_algorithms_enabled)()
-    False
-    """
+    """Return a function that switches deterministic algorithms off while it runs ``call``."""
 
     def quiet(*args: Any, **kwargs: Any) -> Any:
         if not deterministic_mode():

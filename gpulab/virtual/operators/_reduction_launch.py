@@ -119,5 +119,5 @@ def innermost_dim(item: TensorLayout) -> int:
     """Return the dimension with the smallest stride: its elements are neighbours in memory."""
     steps = zip(item.sizes, item.strides, strict=True)
     # A size of 1 has no neighbours, and a stride of 0 repeats one element.
-    found = [(step, dim) for dim, (n, step) in enumerate(steps) if n > 1 and step]
-    return min(found)[1] if found else 0
+    strided = [(step, dim) for dim, (n, step) in enumerate(steps) if n > 1 and step]
+    return min(strided)[1] if strided else 0

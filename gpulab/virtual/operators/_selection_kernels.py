@@ -151,8 +151,8 @@ def _bincount(call: OperatorCall) -> Names:
 def _histc(call: OperatorCall) -> Names:
     bounds = [item for item in call.args[2:4] if isinstance(item, (int, float))]
     is_given = len(bounds) == _WIDE and bounds[0] != bounds[1]
-    found = () if is_given else _extremes(call)
-    return (*found, "fill", "histogram")
+    before = () if is_given else _extremes(call)
+    return (*before, "fill", "histogram")
 
 
 def _isin(call: OperatorCall) -> Names:

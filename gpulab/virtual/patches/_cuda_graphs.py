@@ -179,13 +179,6 @@ def abandon_captures(machine: Machine) -> list[tuple[Philox, int]]:
     -------
     list of tuple
         Each generator that the capture drew from, and how many numbers a replay uses.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     abandon_captures(gpu.machine)  # no capture is under way
-    []
     """
     if machine.capture is None:
         return []

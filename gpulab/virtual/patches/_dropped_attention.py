@@ -28,12 +28,14 @@ class DroppedAttention(torch.autograd.Function):
     ) -> torch.Tensor:
         """Return the result, and keep which weights were dropped."""
         shape = (*query.shape[:-1], key.shape[-2])
-        kept = torch.empty(shape, dtype=torch.bool, device=query.device).bernoulli_(1 - dropout_p)
-        ctx.save_for_backward(query, key, value, mask, kept)
+        dropout_mask = torch.empty(shape, dtype=torch.bool, device=query.device).bernoulli_(
+            1 - dropout_p
+        )
+        ctx.save_for_backward(query, key, value, mask, dropout_mask)
         ctx.options = (dropout_p, is_causal, scale)
         with torch.autocast("cuda", enabled=False):
             weights = _weights(query, key, mask, is_causal=is_causal, scale=scale)
-            out = (weights * kept / (1 - dropout_p)).to(value.dtype) @ value
+            out = (weights * dropout_mask / (1 - dropout_p)).to(value.dtype) @ value
         # CUDA's kernels write the heads of a query side by side.
         return out.transpose(1, 2).contiguous().transpose(1, 2)
 
@@ -41,13 +43,13 @@ class DroppedAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> Any:  # autograd's
         """Return the gradients of queries, keys and values."""
-        query, key, value, mask, kept = ctx.saved_tensors
+        query, key, value, mask, dropout_mask = ctx.saved_tensors
         dropout_p, is_causal, scale = ctx.options
         with torch.autocast("cuda", enabled=False):
             weights = _weights(query, key, mask, is_causal=is_causal, scale=scale)
-            kept = kept / (1 - dropout_p)
-            of_value = (weights * kept).to(grad.dtype).mT @ grad
-            of_weights = (grad @ value.mT) * kept
+            dropout_mask = dropout_mask / (1 - dropout_p)
+            of_value = (weights * dropout_mask).to(grad.dtype).mT @ grad
+            of_weights = (grad @ value.mT) * dropout_mask
             of_sums = (of_weights * weights).sum(-1, keepdim=True)
             of_scores = (weights * (of_weights - of_sums) * scale).to(grad.dtype)
             of_query, of_key = of_scores @ key, of_scores.mT @ query

@@ -64,11 +64,6 @@ def chains_inside(name: str, outer: str) -> tuple[tuple[str, ...], ...]:
     ----------
     name, outer
         The operator's name, and that of the operator that calls it.
-
-    Examples
-    --------
-    >>> chains_inside("aten::nll_loss_backward", "NllLossBackward0")
-    (('aten::zero_', 'aten::fill_'), ())
     """
     # A clone asks for another memory format, others keep that of the tensor.
     if name == "aten::empty_like" and outer == "aten::clone":
@@ -77,13 +72,7 @@ def chains_inside(name: str, outer: str) -> tuple[tuple[str, ...], ...]:
 
 
 def may_launch(name: str) -> bool:
-    """Return whether an operator may launch a kernel or a copy.
-
-    Examples
-    --------
-    >>> may_launch("aten::fill_"), may_launch("aten::as_strided")
-    (True, False)
-    """
+    """Return whether an operator may launch a kernel or a copy."""
     return name not in _WITHOUT_LAUNCH
 
 

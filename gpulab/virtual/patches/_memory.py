@@ -51,8 +51,8 @@ class MemPool:
         use_on_oom: bool = False,  # noqa: FBT001, FBT002 # torch's signature
         no_split: bool = False,  # noqa: FBT001, FBT002 # as above
     ) -> None:
-        given = {"allocator": allocator, "use_on_oom": use_on_oom, "no_split": no_split}
-        for name in (name for name, value in given.items() if value):
+        options = {"allocator": allocator, "use_on_oom": use_on_oom, "no_split": no_split}
+        for name in (name for name, value in options.items() if value):
             raise NotModelledError(
                 f"the virtual GPU has no model of torch.cuda.MemPool({name}); "
                 f"leave {name} out, or use a CUDA GPU"

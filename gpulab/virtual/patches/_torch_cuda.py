@@ -114,16 +114,6 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
         Stores the original names, and restores them.
     undo
         Gets all other actions that remove the patches.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> original = torch.cuda.is_available
-    >>> with gpulab.virtual_gpu("H200"):  # it calls this function
-    ...     torch.cuda.is_available is original
-    False
-    >>> torch.cuda.is_available is original
-    True
     """
     for owner, names in _by_owner(_replacements(machine)):
         _torchscript.register(owner, names, undo)

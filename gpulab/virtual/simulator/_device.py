@@ -30,18 +30,7 @@ _N_TASKS_KEPT = 100
 
 
 class TaskRecord(NamedTuple):
-    """A finished task: its kind, its stream, its times in nanoseconds, and a copy's bytes.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     x = torch.zeros(8, device="cuda")
-    ...     torch.cuda.synchronize()
-    >>> record = gpu.machine.gpu.device.records()[-1]
-    >>> record.kind.value, record.stream, record.visible_ns <= record.start_ns < record.end_ns
-    ('kernel', 0, True)
-    """
+    """A finished task: its kind, its stream, its times in nanoseconds, and a copy's bytes."""
 
     kind: Kind
     name: str
@@ -138,13 +127,13 @@ class SimulatedDevice:
     @contextmanager
     def keeping_records(self) -> Iterator[Callable[[], list[TaskRecord]]]:
         """Store the records of all tasks that end inside the block; yield a function for them."""
-        kept: list[tuple[Any, ...]] = []
-        self._keepers.append(kept)
+        rows: list[tuple[Any, ...]] = []
+        self._keepers.append(rows)
         try:
-            yield lambda: _as_records(kept)
+            yield lambda: _as_records(rows)
         finally:
             # By identity: ``remove`` compares, and would take another list with equal records.
-            self._keepers = [keeper for keeper in self._keepers if keeper is not kept]
+            self._keepers = [keeper for keeper in self._keepers if keeper is not rows]
 
     def forget_records(self) -> None:
         """Drop the records of all finished tasks."""
@@ -296,8 +285,8 @@ class SimulatedDevice:
         ]
 
 
-def _as_records(kept: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:
-    return [TaskRecord(Kind(kind), *rest) for kind, *rest in kept]
+def _as_records(rows: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:
+    return [TaskRecord(Kind(kind), *rest) for kind, *rest in rows]
 
 
 def _ready_ns(stream: SimulatedStream, task: StreamTask) -> int:

@@ -12,32 +12,12 @@ _lost: list[bool] = []
 
 
 def is_entered() -> bool:
-    """Return whether a virtual GPU is entered, on any thread.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     is_entered()
-    True
-    """
+    """Return whether a virtual GPU is entered, on any thread."""
     return bool(_entered)
 
 
 def is_owner() -> bool:
-    """Return whether the calling thread has entered a virtual GPU, in this very process.
-
-    Examples
-    --------
-    >>> import gpulab, threading
-    >>> answers = []
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     thread = threading.Thread(target=lambda: answers.append(is_owner()))
-    ...     thread.start()
-    ...     thread.join()
-    ...     is_owner(), answers
-    (True, [False])
-    """
+    """Return whether the calling thread has entered a virtual GPU, in this very process."""
     return bool(_entered) and not _lost and get_ident() == _entered[-1][1]
 
 
@@ -48,13 +28,6 @@ def active() -> Machine:
     ------
     VirtualGpuError
         If none is entered, or if another thread has entered it.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200") as gpu:
-    ...     active() is gpu.machine
-    True
     """
     if _lost:
         raise forked_error()
@@ -93,31 +66,11 @@ def disown() -> None:
 
 
 def enter(machine: Machine) -> None:
-    """Make ``machine`` the active one, for the calling thread.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200").machine
-    >>> enter(machine)  # virtual_gpu() does this, and more
-    >>> active() is machine
-    True
-    >>> leave(machine)
-    """
+    """Make ``machine`` the active one, for the calling thread."""
     _entered.append((machine, get_ident()))
 
 
 def leave(machine: Machine) -> None:
-    """Undo :func:`enter`; do nothing if ``machine`` is not entered.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200").machine
-    >>> enter(machine)
-    >>> leave(machine)
-    >>> is_entered()
-    False
-    """
+    """Undo :func:`enter`; do nothing if ``machine`` is not entered."""
     # Not the last entry only: an interrupted end may run this a second time.
     _entered[:] = [entry for entry in _entered if entry[0] is not machine]

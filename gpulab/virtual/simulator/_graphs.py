@@ -49,19 +49,6 @@ class Capture:
         The captured tasks in the order of the program.
     failure
         Why the capture has failed, or None.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> from gpulab.virtual.simulator import Kind, Machine, StreamTask, ValueLimits
-    >>> machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
-    >>> capture = Capture(machine.gpu.stream, pool=(0, 1))
-    >>> task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
-    >>> capture.includes(task), capture.captured(task)
-    (True, False)
-    >>> capture.add(task, (), ("train.py", 3))
-    >>> capture.captured(task), len(capture.graph().nodes)
-    (True, 1)
     """
 
     def __init__(self, origin: SimulatedStream, pool: Hashable) -> None:
@@ -127,20 +114,7 @@ class Capture:
 
 
 class Graph:
-    """Captured work with its order, which can be launched many times.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> from gpulab.virtual.simulator import Capture, Kind, Machine, StreamTask, ValueLimits
-    >>> machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
-    >>> stream = machine.gpu.stream
-    >>> capture = Capture(stream, pool=(0, 1))
-    >>> for name in ("mul", "add"):
-    ...     capture.add(StreamTask(Kind.KERNEL, stream, name=name), (), ("train.py", 3))
-    >>> [task.name for node, task in capture.graph().launch(machine.host, stream)]
-    ['mul', 'add']
-    """
+    """Captured work with its order, which can be launched many times."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ def fitted_costs() -> dict[str, int]:
     >>> fitted_costs()["operator in backward"] > 0
     True
     """
-    found: dict[str, int] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))[
+    costs: dict[str, int] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))[
         "costs_ns"
     ]
-    return found
+    return costs

@@ -35,11 +35,6 @@ class CacheAccess(NamedTuple):
         How many of its bytes the kernel reads or writes.
     is_write
         Whether the kernel writes them.
-
-    Examples
-    --------
-    >>> CacheAccess(address=4096, size_bytes=512, is_write=True).is_write
-    True
     """
 
     address: int
@@ -58,11 +53,6 @@ class Traffic:
     late_bytes
         Results of earlier kernels that are written back to make room, as far as this delays the
         kernel.
-
-    Examples
-    --------
-    >>> Traffic(hit_bytes=0, miss_bytes=1 << 20)
-    Traffic(hit_bytes=0, miss_bytes=1048576, late_bytes=0)
     """
 
     hit_bytes: int
@@ -71,17 +61,7 @@ class Traffic:
 
 
 class L2Cache:
-    """The contents of an L2 cache: sizes by start address, in the order of their last use.
-
-    Examples
-    --------
-    A kernel that reads 1 MiB misses the first time and hits the second time:
-
-    >>> cache = L2Cache(60 << 20)
-    >>> reads = (CacheAccess(4096, 1 << 20, False),)
-    >>> cache.serve(reads).miss_bytes, cache.serve(reads).hit_bytes
-    (1048576, 1048576)
-    """
+    """The contents of an L2 cache: sizes by start address, in the order of their last use."""
 
     def __init__(self, size_bytes: int) -> None:
         self.capacity_bytes = int(size_bytes * USABLE_SHARE)

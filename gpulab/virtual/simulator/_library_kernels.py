@@ -14,17 +14,6 @@ class Unrolled:
     ----------
     accesses
         The memory that the operators read and write.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> from gpulab.virtual.simulator import Kind, StreamTask
-    >>> from gpulab.virtual.simulator.costs import KernelWork
-    >>> stream = gpulab.virtual_gpu("H200").machine.gpu.stream
-    >>> unrolled = Unrolled()
-    >>> unrolled.add(StreamTask(Kind.KERNEL, stream, name="mul"), ())
-    >>> [task.name for task in unrolled.kernels([KernelWork("other", name="lstm")], stream)]
-    ['lstm']
     """
 
     def __init__(self) -> None:

@@ -51,12 +51,6 @@ class ValueLimits:
         The most real time for the values of one operator, estimated from its FLOPs and bytes.
     max_bytes
         The most bytes of all tensors with values together.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> gpulab.virtual_gpu("H200", value_budget_s=0.1).machine.limits.budget_s
-    0.1
     """
 
     max_elements: int
@@ -79,13 +73,6 @@ class SimulatedGpu:
         The copy of PyTorch's caching allocator for its memory.
     stream
         Its current stream.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> gpu = gpulab.virtual_gpu("H200").machine.gpus[0]
-    >>> gpu.index, gpu.stream.number, gpu.next_stream().number
-    (0, 0, 1)
     """
 
     def __init__(self, device: SimulatedDevice, machine: "Machine") -> None:
@@ -153,13 +140,6 @@ class Machine:
         Whether each launch of a kernel or a graph waits until its work is done.
     sync_debug_mode
         What a hidden synchronization does besides waiting: 0 nothing, 1 warn, 2 raise.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200", count=2).machine
-    >>> len(machine.gpus), machine.current, machine.host.now_ns
-    (2, 0, 0)
     """
 
     def __init__(  # noqa: PLR0913 # all but the first two by their names

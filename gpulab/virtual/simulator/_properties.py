@@ -70,25 +70,12 @@ class DeviceProperties:
 
 
 def uuid_of(index: int) -> DeviceUuid:
-    """Return the UUID of a GPU: the same in every run, so that two runs print the same.
-
-    Examples
-    --------
-    >>> str(uuid_of(1))
-    '00000000-0000-0000-0000-000000000001'
-    """
+    """Return the UUID of a GPU: the same in every run, so that two runs print the same."""
     return DeviceUuid(f"00000000-0000-0000-0000-{index:012d}")
 
 
 def device_properties(spec: GpuSpec, index: int = 0) -> DeviceProperties:
-    """Return the properties of the GPU with this data sheet and index.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> device_properties(gpu("H200")).multi_processor_count
-    132
-    """
+    """Return the properties of the GPU with this data sheet and index."""
     capability = spec.compute_capability
     shared_bytes = _SHARED_KIB.get(capability, 228) << 10
     reserved_bytes = _RESERVED_BYTES if capability[0] >= 8 else 0  # noqa: PLR2004 # Ampere

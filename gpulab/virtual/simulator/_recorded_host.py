@@ -77,7 +77,7 @@ MODEL_HOST = RecordedHost("the model", 1.0)
 
 @cache
 def _recorded() -> dict[str, RecordedHost]:
-    found: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))["hosts"]
+    hosts: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))["hosts"]
     return {
         name: RecordedHost(
             name,
@@ -87,7 +87,7 @@ def _recorded() -> dict[str, RecordedHost]:
             each.get("after_sleep", 1.0),
             each.get("next_share", 0.0),
         )
-        for name, each in found.items()
+        for name, each in hosts.items()
     }
 
 

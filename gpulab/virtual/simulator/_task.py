@@ -14,13 +14,7 @@ from gpulab.virtual.simulator.costs import KernelWork
 
 
 class Kind(Enum):
-    """Which engine of the GPU a task needs.
-
-    Examples
-    --------
-    >>> Kind("copy in").name
-    'COPY_IN'
-    """
+    """Which engine of the GPU a task needs."""
 
     KERNEL = "kernel"
     COPY_IN = "copy in"
@@ -36,11 +30,6 @@ class Gaps:
     A pair of events with nothing between them shows 1.25 µs. A pair around one kernel shows 2.6 µs
     more than the kernel takes, whatever its duration: 1.25 before it and 1.35 after it. Each
     further kernel adds its own duration and about 1 µs.
-
-    Examples
-    --------
-    >>> Gaps().between(Kind.KERNEL, Kind.KERNEL)
-    1000
     """
 
     mark_to_mark_ns: int = 1_250
@@ -98,13 +87,6 @@ class SimulatedStream:
         The task that was submitted last, done or not.
     previous
         The task that ended last.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> stream = gpulab.virtual_gpu("H200").machine.gpu.stream
-    >>> stream.key, len(stream.queue)
-    ((0, 0), 0)
     """
 
     __slots__ = ("device", "gaps", "last", "number", "previous", "queue")
@@ -133,11 +115,6 @@ class FixedDuration:
         Duration in nanoseconds.
     n_sms
         How many multiprocessors it occupies; copies and marks occupy none.
-
-    Examples
-    --------
-    >>> FixedDuration(2_000, n_sms=0).duration_ns
-    2000
     """
 
     duration_ns: int
@@ -154,11 +131,6 @@ class HostCopy(FixedDuration):
         Whether the host's memory is pinned.
     size_bytes
         How many bytes it copies.
-
-    Examples
-    --------
-    >>> HostCopy(2_000, n_sms=0, is_pinned=True).duration_ns
-    2000
     """
 
     is_pinned: bool = False
@@ -167,13 +139,7 @@ class HostCopy(FixedDuration):
 
 @dataclass(frozen=True, slots=True)
 class SpinCycles:
-    """The demand of a kernel that spins for clock cycles: it takes longer at a lower clock.
-
-    Examples
-    --------
-    >>> SpinCycles(1_000_000).cycles
-    1000000
-    """
+    """The demand of a kernel that spins for clock cycles: it takes longer at a lower clock."""
 
     cycles: int
 
@@ -188,14 +154,6 @@ class ModelledKernel(NamedTuple):
         What it computes.
     accesses
         The memory that it reads and writes, reads first.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator import CacheAccess
-    >>> from gpulab.virtual.simulator.costs import KernelWork
-    >>> accesses = (CacheAccess(0, 4096, False), CacheAccess(4096, 4096, True))
-    >>> ModelledKernel(KernelWork("copy", n_elements=1024), accesses).work.family
-    'copy'
     """
 
     work: KernelWork
@@ -232,17 +190,6 @@ class StreamTask:
         How long it would still take on all that it wants, and when this was computed.
     version
         Counts the plans for its end; only the latest is valid.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> machine = gpulab.virtual_gpu("H200", first_use=False).machine
-    >>> task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin",
-    ...                   demand=FixedDuration(5_000))
-    >>> task = machine.launch(task, host_ns=3_000)
-    >>> machine.host.wait(task)
-    >>> task.end_ns - task.start_ns
-    5000
     """
 
     # Slots, because a program makes a task for each launch, and thousands may be pending.

@@ -109,12 +109,6 @@ def power_draw(
         Duration of the kernel.
     spec
         Data sheet of the GPU.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> power_draw("float32", 0, 0, 1_000, gpu("H200"))
-    PowerDraw(core_mw=0, memory_mw=0)
     """
     # 1e12 is 1e3 milliwatts in a watt times 1e9 nanoseconds in a second.
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns
@@ -146,13 +140,6 @@ class SimulatedRegime:
         The control loop lowers the clock to keep the power below this.
     has_clock_rights
         Whether the user may set clocks and limits. By default False, as for an ordinary user.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> regime = SimulatedRegime(gpu("H200"))
-    >>> regime.clock_mhz(now_ns=0), regime.reasons(now_ns=0)
-    (1980, 0)
     """
 
     def __init__(self, spec: GpuSpec) -> None:

@@ -38,13 +38,7 @@ _THRESHOLDS_C = {0: 95, 1: 89, 3: 87}
 
 @dataclass(frozen=True, slots=True)
 class NvmlHandle:
-    """NVML's handle of one GPU.
-
-    Examples
-    --------
-    >>> NvmlHandle(0).index
-    0
-    """
+    """NVML's handle of one GPU."""
 
     index: int
 
@@ -228,14 +222,6 @@ def functions(machine: Machine, error: Callable[[int], Exception]) -> dict[str, 
         The machine that they read and change.
     error
         Returns the exception for one of NVML's error codes.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> nvml = functions(gpulab.virtual_gpu("H200").machine, error=ValueError)
-    >>> nvml["nvmlInit"]()
-    >>> nvml["nvmlDeviceGetName"](nvml["nvmlDeviceGetHandleByIndex"](0))
-    'NVIDIA H200'
     """
     nvml = _SimulatedNvml(machine, _states.setdefault(machine, _State(0, {})), error)
     device = {**_identity(nvml), **_readings(nvml), **_settings(nvml)}

@@ -7,15 +7,7 @@ from gpulab.virtual.tensors._tensor import VirtualTensor
 
 
 def device_access(tensor: VirtualTensor, *, is_write: bool) -> MemoryAccess:
-    """Return a read or a write of all bytes of a virtual tensor, for the race detector.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     device_access(torch.ones(4, device="cuda"), is_write=True).is_write
-    True
-    """
+    """Return a read or a write of all bytes of a virtual tensor, for the race detector."""
     if not is_write and tensor.read_access is not None:
         return tensor.read_access
     key = tensor.layout_key
@@ -34,14 +26,6 @@ def device_accesses(
 
     A tensor that is changed in place counts only as written, because a write conflicts with every
     access that a read conflicts with.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x, y = torch.ones(4, device="cuda"), torch.ones(4, device="cuda")
-    ...     [access.is_write for access in device_accesses([x, y], [y])]
-    [False, True]
     """
     changed = {id(tensor) for tensor in written}
     accesses = [device_access(item, is_write=False) for item in read if id(item) not in changed]

@@ -36,11 +36,6 @@ class MissingValues(NamedTuple):
         A clause; the message continues it with the value of the option.
     option
         Field of ``ValueLimits`` that sets the limit.
-
-    Examples
-    --------
-    >>> MissingValues("it is a tensor of more elements than", "max_elements").option
-    'max_elements'
     """
 
     why: str
@@ -64,13 +59,6 @@ class TensorLayout:
         Number of bytes from its first to its last element, gaps included.
     is_dense
         Whether the elements fill the span, without a gap and without an overlap.
-
-    Examples
-    --------
-    >>> import torch
-    >>> rows = layout((4, 2), (10, 1), torch.float32)  # two columns of a 4 x 10 matrix
-    >>> rows.n_elements, rows.size_bytes, rows.span_bytes
-    (8, 32, 128)
     """
 
     __slots__ = ("dtype", "is_dense", "n_elements", "size_bytes", "sizes", "span_bytes", "strides")
@@ -92,26 +80,12 @@ class TensorLayout:
 
 @cache
 def layout(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> TensorLayout:
-    """Return the layout with these sizes, strides and type: the same object each time.
-
-    Examples
-    --------
-    >>> import torch
-    >>> layout((2,), (1,), torch.float32) is layout((2,), (1,), torch.float32)
-    True
-    """
+    """Return the layout with these sizes, strides and type: the same object each time."""
     return TensorLayout(sizes, strides, dtype)
 
 
 def layout_of(tensor: torch.Tensor) -> TensorLayout:
-    """Return the layout of a tensor.
-
-    Examples
-    --------
-    >>> import torch
-    >>> layout_of(torch.empty(3, 2).t()).strides
-    (1, 2)
-    """
+    """Return the layout of a tensor."""
     return layout(tuple(tensor.shape), tensor.stride(), tensor.dtype)
 
 
@@ -130,14 +104,6 @@ class Values:
         The log of the values that are not computed yet.
     missing
         Why the bytes are not computed, so that the tensor has only a shape and a cost; or None.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     values = torch.arange(4, device="cuda").storage_block.values
-    ...     values.missing, values.size_bytes
-    (None, 32)
     """
 
     __slots__ = (
@@ -318,14 +284,6 @@ class Storage:
         The bytes, if they are computed.
     counted_bytes
         Number of bytes that count towards the machine's limit of memory for values.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(4, device="cuda")
-    ...     x[1:].storage_block is x.storage_block
-    True
     """
 
     __slots__ = (

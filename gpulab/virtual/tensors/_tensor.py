@@ -39,13 +39,7 @@ _copy_to_show: list[CopyToShow] = []
 
 @cache
 def cuda_device(index: int) -> torch.device:
-    """Return ``cuda:index``, the same object each time.
-
-    Examples
-    --------
-    >>> cuda_device(1)
-    device(type='cuda', index=1)
-    """
+    """Return ``cuda:index``, the same object each time."""
     return torch.device("cuda", index)
 
 
@@ -58,12 +52,6 @@ def set_dispatch(dispatch: Dispatch, copy_to_show: CopyToShow) -> None:
         Runs an operator.
     copy_to_show
         Copies a tensor to the host; returns None, after the same time, if it has no values.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.dispatch import dispatch
-    >>> from gpulab.virtual.dispatch._copies import copy_to_show
-    >>> set_dispatch(dispatch, copy_to_show)  # the dispatcher's module does this
     """
     _dispatch[:] = [dispatch]
     _copy_to_show[:] = [copy_to_show]
@@ -74,14 +62,6 @@ class VirtualTensor(torch.Tensor):
 
     It has a layout and a storage with a device address. It has values only if it is small and
     cheap to compute; see ``has_values``.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(4, device="cuda")
-    ...     type(x).__name__, x.device, x.has_values
-    ('VirtualTensor', device(type='cuda', index=0), True)
     """
 
     # A subclass's default __torch_function__ runs at each Python call on a tensor, which takes
@@ -266,15 +246,6 @@ def wrap(
     The result is an inference tensor if ``like`` is one, as a view of it is in PyTorch. Without
     ``like`` it is one if inference mode is on. PyTorch itself then checks whether it may be
     changed or saved for backward.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab.virtual.tensors import layout_of
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.arange(4, device="cuda")
-    ...     wrap(layout_of(x[1:3]), x.storage_block, offset=1).tolist()
-    [1, 2]
     """
     # A view of a normal tensor is a normal one in inference mode, too, and the other way round.
     if like is not None and like.is_inference() != torch.is_inference_mode_enabled():

@@ -15,13 +15,6 @@ class Reference(NamedTuple):
 
     A pending kernel refers to its tensors in this way, so that the allocator can give their memory
     to others once the program has dropped them, as on a CUDA GPU.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     reference(torch.ones(2, device="cuda")).span()[1:]
-    (0, 8)
     """
 
     values: Values
@@ -46,13 +39,5 @@ class Reference(NamedTuple):
 
 
 def reference(tensor: VirtualTensor) -> Reference:
-    """Return a reference to the values of ``tensor``.
-
-    Examples
-    --------
-    >>> import gpulab, torch
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     reference(torch.ones(2, device="cuda")).layout.n_elements
-    2
-    """
+    """Return a reference to the values of ``tensor``."""
     return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)

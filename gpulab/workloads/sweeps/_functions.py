@@ -237,14 +237,17 @@ def function_tasks(
     check_callable("make", make, "pass a function of the parameters that returns the work")
     name = getattr(make, "__name__", type(make).__name__)
     values = {
-        each: [*map(_python, items_of(each, given, _VALUE))] for each, given in parameters.items()
+        parameter: [*map(_python, items_of(parameter, listed, _VALUE))]
+        for parameter, listed in parameters.items()
     }
-    for each, given in values.items():
-        if not given:
-            raise InvalidOptionError(f"{each} has no values; give at least one: {each}=[...]")
-        if each in (*_COLUMNS, _WORK):
+    for parameter, listed in values.items():
+        if not listed:
             raise InvalidOptionError(
-                f"{each} is a column of the table already; give the parameter another name"
+                f"{parameter} has no values; give at least one: {parameter}=[...]"
+            )
+        if parameter in (*_COLUMNS, _WORK):
+            raise InvalidOptionError(
+                f"{parameter} is a column of the table already; give the parameter another name"
             )
     _check_signature(make, name, values)
     how, code = f"{options.method}-{options.cache_state}", _fingerprint(make)
@@ -375,8 +378,8 @@ def function_frame(points: Iterable[FunctionPoint]) -> "pd.DataFrame":
 
     points = list(points)
     rows = [row for point in points for row in _rows(point)]
-    given = (visible(name) for point in points for name in point.task.arguments)
-    names = list(dict.fromkeys(given))
+    arguments = (visible(name) for point in points for name in point.task.arguments)
+    names = list(dict.fromkeys(arguments))
     works = [_WORK] if any(row.get(_WORK) for row in rows) else []
     table = pd.DataFrame(rows, columns=[*names, *works, *_COLUMNS])
     return table.astype({"clock_mhz": "Int64", "peak_bytes": "Int64", "n_samples": "Int64"})

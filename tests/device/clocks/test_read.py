@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError, UnknownNameError
+from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError
 from gpulab.device.clocks import (
     PARTS,
     QUICK,
@@ -199,17 +199,6 @@ def test_reasons_are_merged_in_their_order() -> None:
     """Merged reasons appear once, in NVML's order, unknown ones last."""
     mixed = ["reason 0x200", "power brake", "idle", "power cap", "power brake"]
     assert in_order(mixed) == ("idle", "power cap", "power brake", "reason 0x200")
-
-
-def test_unknown_part_is_refused(nvml: FakeNvml) -> None:
-    """A misspelt part is refused even if nothing can be read."""
-    vars(nvml.module).clear()
-    message = (
-        "unknown part of a reading 'sm_mzh'; did you mean 'sm_mhz'? Known: max_sm_mhz, "
-        "memory_mhz, power_limit_w, power_w, reasons, sm_mhz, temperature_c, utilization"
-    )
-    assert message_of(UnknownNameError, lambda: read(parts=["sm_mzh"])) == message
-    assert message_of(UnknownNameError, lambda: try_read(parts=["sm_mzh"])) == message
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,6 @@ from gpulab.core.errors import (
     InvalidOptionError,
     NotSavedError,
     RecordingError,
-    UnknownNameError,
 )
 from gpulab.core.units import counted
 from gpulab.roofline.survey import _brief_timing, _plan, _record, _transfers, plan, record
@@ -348,30 +347,6 @@ def test_a_fixed_cost_does_not_grow() -> None:
     assert foretold_s < LONGEST_CPU_S
     quick = Point(Task("matmul", 64, on="cpu"), median_s=1e-6, n_samples=1)
     assert _plan.scaled_s(Task("matmul", 128, on="cpu"), quick) == pytest.approx(8e-6)
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        ({"minutes": 0}, InvalidOptionError, "minutes=0; it must be a finite number above 0"),
-        (
-            {"sections": ["ceiling"]},
-            UnknownNameError,
-            (
-                "unknown section 'ceiling'; did you mean 'ceilings'? Known: catalogue, ceilings, "
-                "cpu, crossover, transfers"
-            ),
-        ),
-    ],
-)
-def test_bad_options_are_refused(
-    out: Path, options: dict[str, Any], kind: type[Exception], message: str
-) -> None:
-    """A bad option is refused before anything is measured or written."""
-    with pytest.raises(kind) as error:
-        record(out, **options)
-    assert str(error.value) == message
-    assert not out.exists()
 
 
 def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:

@@ -11,7 +11,6 @@ from gpulab.core.errors import (
     NotModelledError,
     ProfilerBusyError,
     ProfilerUnavailableError,
-    UnknownNameError,
 )
 from gpulab.device import Device, _notebook_session
 from gpulab.timing import Floor, take_samples
@@ -169,21 +168,6 @@ def test_the_virtual_gpu_has_no_timer_kernel() -> None:
     assert str(error.value) == (
         "the virtual GPU has no model of compiled kernels, and needs none to know its floor; "
         "call floor() without a method"
-    )
-
-
-def test_unknown_names_are_refused() -> None:
-    """A misspelt method or kind is an error that names the nearest."""
-    with pytest.raises(UnknownNameError) as error:
-        _device_floor.floor("profile")
-    assert str(error.value) == (
-        "unknown method to find the floor 'profile'; did you mean 'profiler'? "
-        "Known: assumed, auto, profiler, timer"
-    )
-    with pytest.raises(UnknownNameError) as error:
-        _device_floor.floor(of="graphs")
-    assert str(error.value) == (
-        "unknown kind of floor 'graphs'; did you mean 'graph'? Known: graph, launches"
     )
 
 

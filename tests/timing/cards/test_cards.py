@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import InvalidOptionError, NotCallableError, SchemaVersionError
+from gpulab.core.errors import InvalidOptionError, SchemaVersionError
 from gpulab.timing.cards import Card, _run
 from gpulab.timing.cards._problems import problem_of
 from gpulab.timing.cards._works import HIDDEN, LESSONS, spinning, works
@@ -176,19 +176,3 @@ def test_hidden_works_follow_from_the_seed() -> None:
     hidden = [{name for name, group in each if group == HIDDEN} for each in names]
     assert shown[0] == shown[2]
     assert not hidden[0] & hidden[2]
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "options", "error", "message"),
-    [
-        (3, {}, NotCallableError, "benchmark is of type int and cannot be called; pass your"),
-        (len, {"seed": -1}, InvalidOptionError, "seed=-1; it must be"),
-        (len, {"progress": "yes"}, InvalidOptionError, "progress='yes'; it must be"),
-    ],
-)
-def test_wrong_arguments_are_refused(
-    benchmark: object, options: dict[str, object], error: type[Exception], message: str
-) -> None:
-    """A wrong argument is refused before anything runs, and the message says what is allowed."""
-    with pytest.raises(error, match=message):
-        gpulab.card(benchmark, **options)  # type: ignore[arg-type]  # wrong on purpose

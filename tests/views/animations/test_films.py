@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gpulab import animations
-from gpulab.core.errors import UnknownNameError
 from gpulab.views.animations import _shipped
 from gpulab.views.animations._film import Film
 from gpulab.views.animations._page import page_of
@@ -121,12 +120,3 @@ def test_races_are_marked_where_a_copy_and_a_kernel_overlap() -> None:
             if strip.start_s <= race.start_s and strip.end_s >= race.end_s
         }
         assert over == {"copy", "kernel"}
-
-
-def test_an_unknown_film_is_refused() -> None:
-    """The error for an unknown film suggests the nearest and lists all."""
-    with pytest.raises(UnknownNameError) as error:
-        animations.show("que")
-    assert str(error.value) == (
-        "unknown animation 'que'; did you mean 'queue'? Known: dirty_lines, double_buffer, queue"
-    )

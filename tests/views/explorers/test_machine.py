@@ -169,22 +169,6 @@ def test_the_state_is_saved_and_restored(tmp_path: Path) -> None:
         machine_explorer(path.read_text("utf-8").replace("machine/1", "machine/0"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "text"),
-    [
-        (("stream",), UnknownNameError, "unknown program to begin with 'stream'; did you mean"),
-        ((3,), InvalidOptionError, "program=3; it must be the name of a program to begin with"),
-    ],
-)
-def test_an_unusable_program_is_refused(
-    arguments: tuple[Any, ...], error: type[Exception], text: str
-) -> None:
-    """An unknown name and a value of another type each get a message."""
-    with pytest.raises(error) as caught:
-        machine_explorer(*arguments)
-    assert str(caught.value).startswith(text)
-
-
 def test_settings_are_those_of_the_program() -> None:
     """Settings of the program can be given; an unknown name and a long program are refused."""
     assert machine_explorer("queue", repetitions=7, queue_depth=8).program.repetitions == 7

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from gpulab import live
-from gpulab.core.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.device.clocks import Reading
 from gpulab.views.live import _figure
 
@@ -109,13 +109,6 @@ def test_axes_outside_a_grid_are_refused() -> None:
     assert str(error.value) == (
         "the axes stand in no grid, and two panels need its room; make them by add_subplot()"
     )
-
-
-def test_a_trace_is_saved_and_read_back() -> None:
-    """A trace is read back unchanged from JSON, and JSON without its schema is refused."""
-    assert live.Trace.from_json(TRACE.to_json()) == TRACE
-    with pytest.raises(SchemaVersionError):
-        live.Trace.from_json("{}")
 
 
 def test_an_empty_trace_and_an_unknown_reason_are_refused() -> None:

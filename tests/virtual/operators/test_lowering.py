@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
-from gpulab.virtual.operators import lower, operator_name, operator_of
+from gpulab.virtual.operators import lower, operator_of
 from gpulab.virtual.operators._operator_call import COPY
 from gpulab.virtual.tensors._storage import layout_of
 
@@ -44,7 +44,7 @@ def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
     """Overloads and the in-place form of an operator share one name."""
-    assert operator_name(aten.add_.Tensor) == operator_name(aten.add.Scalar) == "add"
+    assert operator_of(aten.add_.Tensor).name == operator_of(aten.add.Scalar).name == "add"
 
 
 @pytest.mark.parametrize(

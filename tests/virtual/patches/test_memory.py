@@ -35,20 +35,6 @@ def mb_tensor(n_mb: int) -> torch.Tensor:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_allocated_and_reserved_memory_are_counted() -> None:
-    """A tensor counts as allocated while it exists, and as reserved until ``empty_cache``."""
-    x = mb_tensor(30)
-    assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (30 * MB, 30 * MB)
-    del x
-    assert (torch.cuda.memory_allocated(), torch.cuda.memory_reserved()) == (0, 30 * MB)
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() == 0
-    assert torch.cuda.max_memory_allocated() == torch.cuda.max_memory_reserved() == 30 * MB
-    torch.cuda.reset_peak_memory_stats()
-    assert torch.cuda.max_memory_reserved() == 0
-
-
-@pytest.mark.usefixtures("gpu")
 def test_statistics_have_pytorchs_keys() -> None:
     """``memory_stats`` has the keys that PyTorch 2.11 has on an H200."""
     quantities = (
@@ -89,27 +75,6 @@ def test_the_summary_is_pytorchs_table() -> None:
         lines[7] == "| Allocated memory      |  30720 KiB |  30720 KiB |  30720 KiB |      0 B   |"
     )
     assert x.is_cuda
-
-
-@pytest.mark.usefixtures("gpu")
-def test_torch_accelerator_returns_the_same_figures() -> None:
-    """The memory functions of ``torch.accelerator`` and ``torch.cuda`` return the same figures."""
-    before = torch.accelerator.get_memory_info()
-    x = mb_tensor(30)
-    assert torch.accelerator.memory_allocated() == x.nbytes
-    assert torch.accelerator.get_memory_info() == (before[0] - 30 * MB, before[1])
-    with torch.cuda.use_mem_pool(torch.cuda.MemPool()):
-        inside = mb_tensor(30)
-    only_cuda = set(torch.cuda.memory_stats()) ^ set(torch.accelerator.memory_stats())
-    shown = {"reserved_bytes_by_private_pools"} if KNOWS_POOLS else set()
-    assert {key.partition(".")[0] for key in only_cuda} == shown
-    del x, inside
-    torch.accelerator.empty_cache()
-    assert torch.accelerator.memory_reserved() == 0
-    torch.accelerator.reset_peak_memory_stats()
-    torch.accelerator.reset_accumulated_memory_stats()
-    stats = torch.accelerator.memory_stats()
-    assert (stats["active.all.peak"], stats["active.all.allocated"]) == (0, 0)
 
 
 def test_free_memory_is_the_devices(gpu: VirtualGpu) -> None:

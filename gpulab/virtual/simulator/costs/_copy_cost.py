@@ -18,40 +18,17 @@ _NS = 1e9
 
 
 def copy_ns(size_bytes: int, spec: GpuSpec, *, pinned: bool) -> int:
-    """Return how long a copy between host and GPU takes, in nanoseconds.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> pinned, pageable = (copy_ns(1 << 30, gpu("H200"), pinned=p) for p in (True, False))
-    >>> pinned < pageable
-    True
-    """
+    """Return how long a copy between host and GPU takes, in nanoseconds."""
     return _FLOOR_NS + round(size_bytes / _link_rate(spec, pinned=pinned) * _NS)
 
 
 def copied_bytes(duration_ns: int, spec: GpuSpec, *, pinned: bool) -> int:
-    """Return how many bytes a copy between host and GPU moves in ``duration_ns``.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> spec = gpu("H200")
-    >>> copied_bytes(copy_ns(1_000_000, spec, pinned=False), spec, pinned=False)
-    1000004
-    """
+    """Return how many bytes a copy between host and GPU moves in ``duration_ns``."""
     return max(0, round((duration_ns - _FLOOR_NS) / _NS * _link_rate(spec, pinned=pinned)))
 
 
 def peer_copy_ns(size_bytes: int, spec: GpuSpec) -> int:
-    """Return how long a copy between two GPUs of a machine takes, in nanoseconds.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> peer_copy_ns(0, gpu("H200"))  # the fixed part
-    17000
-    """
+    """Return how long a copy between two GPUs of a machine takes, in nanoseconds."""
     return _PEER_FLOOR_NS + round(size_bytes / (spec.peer_bytes_per_s * _PEER_SHARE) * _NS)
 
 

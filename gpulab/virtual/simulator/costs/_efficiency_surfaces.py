@@ -39,11 +39,6 @@ class SurfacePoint(NamedTuple):
         Name of the surface.
     coordinates
         Numbers and words. Calls that run alike have similar numbers and the same words.
-
-    Examples
-    --------
-    >>> SurfacePoint("sort", (10.0, 12.0, "block")).surface
-    'sort'
     """
 
     surface: str
@@ -112,11 +107,11 @@ class EfficiencySurface:
             All coordinates of the point. A number outside the measured range counts as the nearest
             end of the range.
         """
-        given = [coordinates[i] for i in self.used]
+        used = [coordinates[i] for i in self.used]
         point = np.array(
             [
                 value if words is None else words.get(str(value), _UNKNOWN)
-                for value, words in zip(given, self.words, strict=True)
+                for value, words in zip(used, self.words, strict=True)
             ],
             dtype=np.float64,
         )
@@ -141,13 +136,6 @@ def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]
         The coordinates of the others, a row for each.
     is_word
         Which coordinates are words. The difference of two words is 1, or 0 if they are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> is_word = np.array([False, True])
-    >>> difference(np.array([1.0, 3.0]), np.array([[4.0, 3.0], [1.0, 0.0]]), is_word).tolist()
-    [[3.0, 0.0], [0.0, 1.0]]
     """
     apart: FloatArray = np.abs(points - point)
     return np.where(is_word, apart != 0, apart)
@@ -164,19 +152,11 @@ def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) ->
         How much a difference of one counts, a row for each kernel.
     shares
         The share of each kernel; their sum is 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> differences = np.array([[0.0], [1.0], [100.0]])
-    >>> near = nearness(differences, scales=np.array([[1.0]]), shares=np.array([1.0]))
-    >>> near.round(2).tolist()
-    [1.0, 0.74, 0.0]
     """
     # One matrix product gives the squared distances for all kernels of the sum at once.
     distances = np.sqrt(differences**2 @ scales.T**2)
-    found: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
-    return found
+    sums: FloatArray = ((1 + distances) * np.exp(-distances)) @ shares
+    return sums
 
 
 # Cached, because all kernels of a call have the same point, and a loop repeats its calls.
@@ -189,7 +169,7 @@ def correction(point: SurfacePoint | None) -> Correction:
     Parameters
     ----------
     point
-        The place of a call, or None.
+        The point of a call, or None.
     """
     if point is None:
         return NO_CORRECTION
@@ -202,26 +182,18 @@ def correction(point: SurfacePoint | None) -> Correction:
 
 @cache
 def _file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
+    return content
 
 
 @cache
 def _surface(name: str) -> EfficiencySurface | None:
-    found = _file()["surfaces"].get(name)
-    return None if found is None else _read(found)
+    fitted = _file()["surfaces"].get(name)
+    return None if fitted is None else _read(fitted)
 
 
 def packed(table: FloatArray) -> str:
-    """Return a table of whole numbers as a compressed text, for the file of surfaces.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = np.array([[1.0, 200.0], [2.0, 201.0]])
-    >>> unpacked(packed(table), 2).tolist()
-    [[1.0, 200.0], [2.0, 201.0]]
-    """
+    """Return a table of whole numbers as a compressed text, for the file of surfaces."""
     # By columns: neighbours in a column are similar, so they compress better.
     columns = np.ascontiguousarray(table.T.astype("<i4"))
     return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
@@ -233,20 +205,20 @@ def unpacked(text: str, n_columns: int) -> FloatArray:
     return columns.reshape(n_columns, -1).T.astype(np.float64)
 
 
-def _read(found: dict[str, Any]) -> EfficiencySurface:
+def _read(fitted: dict[str, Any]) -> EfficiencySurface:
     words = tuple(
         None if item is None else dict(zip(item, range(len(item)), strict=True))
-        for item in found["words"]
+        for item in fitted["words"]
     )
     units = np.array([_COORDINATE_UNIT if item is None else 1.0 for item in words])
     # The last two columns are the weights, hot and cold.
-    table = unpacked(found["rows"], len(words) + 2)
-    logarithms = [np.array(found[key]) for key in ("middle", "least", "most")]
+    table = unpacked(fitted["rows"], len(words) + 2)
+    logarithms = [np.array(fitted[key]) for key in ("middle", "least", "most")]
     return EfficiencySurface(
-        tuple(found["used"]),
+        tuple(fitted["used"]),
         words,
-        np.array(found["scales"]),
-        np.array(found["shares"]),
+        np.array(fitted["scales"]),
+        np.array(fitted["shares"]),
         table[:, :-2] * units,
         table[:, -2:] * _WEIGHT_UNIT,
         *logarithms,

@@ -75,12 +75,6 @@ class KernelWork:
         that makes the accesses also takes what memory adds.
     cached_bytes
         Bytes that it reads and writes, for the time with a warm cache.
-
-    Examples
-    --------
-    >>> work = KernelWork("elementwise", flops=1 << 20, n_elements=1 << 20)
-    >>> work.arithmetic, work.launch_ns
-    ('float32', 5250)
     """
 
     family: str
@@ -143,14 +137,7 @@ _known_costs: dict[tuple[int, int], tuple[KernelWork, GpuSpec, _CostTerms]] = {}
 
 
 def n_sms(work: KernelWork, spec: GpuSpec) -> int:
-    """Return how many multiprocessors the kernel can use.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> n_sms(KernelWork("elementwise", n_elements=4096), gpu("H200"))
-    2
-    """
+    """Return how many multiprocessors the kernel can use."""
     return _cost_terms_of(work, spec).n_sms
 
 
@@ -171,15 +158,6 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
         Data sheet of the GPU.
     stretch
         How many times longer the arithmetic takes than at the boost clock.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> from gpulab.virtual.simulator import Traffic
-    >>> work = KernelWork("elementwise", n_elements=1 << 20)
-    >>> hot, cold = Traffic(8 << 20, 0), Traffic(0, 8 << 20)
-    >>> duration_ns(work, hot, gpu("H200")) < duration_ns(work, cold, gpu("H200"))
-    True
     """
     if work.whole:
         return _shared_ns(work, traffic, spec, stretch)
@@ -224,25 +202,18 @@ def _shared_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: float
 
 
 def sleep_ns(cycles: int, spec: GpuSpec) -> int:
-    """Return how long ``cycles`` of the boost clock take, in nanoseconds.
-
-    Examples
-    --------
-    >>> from gpulab.gpus import gpu
-    >>> sleep_ns(1_980, gpu("H200"))  # at 1980 MHz
-    1000
-    """
+    """Return how long ``cycles`` of the boost clock take, in nanoseconds."""
     return round(cycles * 1_000 / spec.boost_clock_mhz)
 
 
 def _cost_terms_of(work: KernelWork, spec: GpuSpec) -> _CostTerms:
     key = (id(work), id(spec))
-    found = _known_costs.get(key)
-    if found is None:
+    known = _known_costs.get(key)
+    if known is None:
         if len(_known_costs) >= _N_COSTS_KEPT:
             _known_costs.clear()
-        found = _known_costs[key] = (work, spec, _cost_terms(work, spec))
-    return found[2]
+        known = _known_costs[key] = (work, spec, _cost_terms(work, spec))
+    return known[2]
 
 
 def _cost_terms(work: KernelWork, spec: GpuSpec) -> _CostTerms:

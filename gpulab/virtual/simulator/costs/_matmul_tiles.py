@@ -26,11 +26,6 @@ class MatmulShape:
         convolution's weights, with a long sum), ``"attention"`` or ``"attention backward"``.
     is_aligned
         Whether rows begin at multiples of 16 bytes; otherwise libraries use slower kernels.
-
-    Examples
-    --------
-    >>> MatmulShape(batch=1, m=64, n=64, k=64).flops
-    524288
     """
 
     batch: int
@@ -159,7 +154,7 @@ def schedule(matmul: MatmulShape, arithmetic: str, spec: GpuSpec) -> TileSchedul
         or matmul.kind == "weights"
         for n_splits in _splits(matmul, tile, arithmetic, spec)
     ]
-    return min(schedules, key=lambda one: one.total_ns)
+    return min(schedules, key=lambda candidate: candidate.total_ns)
 
 
 def _splits(matmul: MatmulShape, tile: Tile, arithmetic: str, spec: GpuSpec) -> list[int]:

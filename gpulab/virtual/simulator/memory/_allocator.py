@@ -43,19 +43,6 @@ class Allocator:
         The segments that are allocated from the device.
     by_address
         Blocks that the program knows by their address only (``caching_allocator_alloc``).
-
-    Examples
-    --------
-    A freed block goes to the next request of the same stream:
-
-    >>> allocator = Allocator(capacity_bytes=1 << 30)
-    >>> block = allocator.allocate(1000, stream=0)
-    >>> block.size_bytes, allocator.reserved_bytes  # rounded up to 512 bytes, and to 2 MiB
-    (1024, 2097152)
-    >>> address = block.address
-    >>> allocator.release(block)
-    >>> allocator.allocate(1000, stream=0).address == address
-    True
     """
 
     def __init__(

@@ -116,14 +116,6 @@ class Segment:
         Its block with the lowest address; None after it went back to the device.
     payload
         The real memory for its values; None until a tensor needs it.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator.memory import Allocator
-    >>> allocator = Allocator(capacity_bytes=1 << 30)
-    >>> block = allocator.allocate(512, stream=0)
-    >>> [each.size_bytes for each in block.segment.blocks()]
-    [512, 2096640]
     """
 
     __slots__ = ("address", "arena", "first", "payload", "size_bytes")
@@ -137,12 +129,12 @@ class Segment:
 
     def blocks(self) -> "list[MemoryBlock]":
         """Return its blocks, ordered by address."""
-        found = []
+        blocks = []
         block = self.first
         while block is not None:
-            found.append(block)
+            blocks.append(block)
             block = block.next
-        return found
+        return blocks
 
 
 class MemoryBlock:
@@ -163,13 +155,6 @@ class MemoryBlock:
         How many of these streams still have work from before the release.
     previous, next
         Its neighbours in the segment, or None.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator.memory import Allocator
-    >>> block = Allocator(capacity_bytes=1 << 30).allocate(1000, stream=3)
-    >>> block.requested_bytes, block.size_bytes, block.stream, block.is_split
-    (1000, 1024, 3, True)
     """
 
     __slots__ = (

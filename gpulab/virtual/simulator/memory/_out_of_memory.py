@@ -48,16 +48,6 @@ class OutOfDeviceMemoryError(VirtualGpuError):
     ----------
     figures
         The figures in the text.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator.memory import Allocator
-    >>> allocator = Allocator(capacity_bytes=1 << 30)
-    >>> try:
-    ...     allocator.allocate(2 << 30, stream=0)
-    ... except OutOfDeviceMemoryError as error:
-    ...     print(str(error)[:50])
-    CUDA out of memory. Tried to allocate 2.00 GiB. GP
     """
 
     def __init__(self, figures: OutOfMemoryFigures) -> None:

@@ -39,15 +39,6 @@ class DeviceHooks:
     on_malloc, on_free
         Called with the size of a segment before it is taken from the device or given back, to
         charge the time.
-
-    Examples
-    --------
-    >>> from gpulab.virtual.simulator.memory import Allocator
-    >>> asked = []
-    >>> allocator = Allocator(1 << 30, hooks=DeviceHooks(on_malloc=asked.append))
-    >>> block = allocator.allocate(512, stream=0)
-    >>> asked
-    [2097152]
     """
 
     mark: Callable[[int], object | None] = _no_mark
@@ -91,15 +82,15 @@ class PendingFrees:
     def done(self) -> list[MemoryBlock]:
         """Remove and return the blocks that no stream uses any longer."""
         self._mark_all()
-        found = []
+        unused = []
         for stream, queue in list(self._queues.items()):
             # The device reaches the marks of a stream in order, so the first one that it has not
             # reached ends the loop.
             while queue and (queue[0][0] is None or self._hooks.is_done(queue[0][0])):
-                found += self._passed(queue.popleft()[1])
+                unused += self._passed(queue.popleft()[1])
             if not queue:
                 del self._queues[stream]
-        return found
+        return unused
 
     def wait(self, pool: PrivatePool | None = None) -> list[MemoryBlock]:
         """Make the host wait for all blocks, or for those of one pool; remove and return them."""
@@ -109,17 +100,17 @@ class PendingFrees:
             for mark, block in list(queue):
                 if mark is not None and pool in {None, block.segment.arena.pool}:
                     self._hooks.wait(mark)
-        found = []
+        unused = []
         for stream, queue in list(self._queues.items()):
             later: deque[tuple[object | None, MemoryBlock]] = deque()
             for mark, block in queue:
                 if pool is not None and block.segment.arena.pool is not pool:
                     later.append((mark, block))
                     continue
-                found += self._passed(block)
+                unused += self._passed(block)
             self._queues[stream] = later
         self._queues = {stream: queue for stream, queue in self._queues.items() if queue}
-        return found
+        return unused
 
     def _mark_all(self) -> None:
         for block in self._unmarked:

@@ -23,11 +23,6 @@ class PinnedBlock:
         Its size, a power of two.
     streams
         The streams whose copies read or write it.
-
-    Examples
-    --------
-    >>> PinnedBlock(4096).size_bytes
-    4096
     """
 
     __slots__ = ("size_bytes", "streams")
@@ -47,16 +42,6 @@ class PinnedAllocator:
         Takes a stream; returns a mark after all work submitted to it so far.
     is_done
         Takes a mark; returns whether the device has reached it.
-
-    Examples
-    --------
-    >>> allocator = PinnedAllocator(mark=lambda stream: None, is_done=lambda mark: True)
-    >>> block = allocator.allocate(3000, new_block=lambda size_bytes: 100_000)
-    >>> block.size_bytes
-    4096
-    >>> allocator.release(block)
-    >>> allocator.allocate(4000, new_block=lambda size_bytes: 100_000) is block
-    True
     """
 
     def __init__(self, mark: Callable[[Any], object], is_done: Callable[[object], bool]) -> None:

@@ -35,14 +35,6 @@ class BufferContents:
     ----------
     last_user
         The number of the last entry that reads or writes any of its bytes.
-
-    Examples
-    --------
-    >>> contents, add = BufferContents(), LogEntry(lambda: None, "aten.add.Tensor")
-    >>> contents.replace(0, 512, add, 0)
-    []
-    >>> [(piece.first, piece.end, piece.writer is add) for piece in contents.covering(256, 768)]
-    [(0, 512, True), (512, 768, False)]
     """
 
     __slots__ = ("_firsts", "_most", "_pieces", "last_user")

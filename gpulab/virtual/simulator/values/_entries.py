@@ -32,11 +32,6 @@ class LogEntry:
         The pending entries whose results it reads.
     n_uses
         How many pieces of memory contain its results, and how many pending entries read these.
-
-    Examples
-    --------
-    >>> LogEntry(lambda: None, "aten.add.Tensor").is_unused
-    True
     """
 
     compute: Callable[[], object] | None

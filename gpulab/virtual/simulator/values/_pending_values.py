@@ -35,17 +35,6 @@ class PendingValues:
     guard
         Called before values are computed. While its result exists, operators on the host are
         computed, and are not part of the program.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> values = gpulab.virtual_gpu("H200").machine.values
-    >>> tensor, numbers = (BufferContents(), 0, 512), []
-    >>> for number in range(3):  # each overwrites the result before it
-    ...     values.append(LogEntry(lambda number=number: numbers.append(number), ""), (), [tensor])
-    >>> values.settle(tensor)
-    >>> numbers
-    [2]
     """
 
     def __init__(self, event_queue: EventQueue) -> None:
