@@ -316,6 +316,9 @@ for _ in range({few}):
     "layer": """
 nn.LSTM(16, 16).cuda()(torch.randn(5, 2, 16, device="cuda"))
 
+{own} = nn.GRU(16, 16).cuda()
+{own}(torch.randn(5, 2, 16, device="cuda"))[0].sum().backward()
+
 nn.TransformerEncoderLayer(16, 2, 32).cuda()(torch.randn(5, 2, 16, device="cuda"))
 
 nn.EmbeddingBag(10, 4).cuda()(torch.zeros(3, 2, dtype=torch.long, device="cuda"))
@@ -347,6 +350,11 @@ with torch.cuda.stream(side[0]):
 event.record()
 while not event.query():
     pass
+
+with torch.cuda.stream(side[0]):
+    {own} = torch.exp(torch.ones({many}00, device="cuda", requires_grad=True))
+torch.cuda.current_stream().wait_stream(side[0])
+{own}.sum().backward()
 
 torch.cuda._sleep({many}000)
 

@@ -28,6 +28,7 @@ from gpulab.virtual.patches import _torch_profiler
 from gpulab.virtual.simulator import Host, Kind, Machine, SimulatedStream, StreamTask
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
+from gpulab.virtual.simulator.values import PendingValues
 
 N_STEPS = 5
 # How many programs each check tries in `make test`; some checks take much longer than others.
@@ -129,6 +130,30 @@ def test_law_1_sees_time_for_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.startswith("with values and without, run 1: ")
 
 
+@pytest.mark.parametrize("index", ["x.long()", "torch.zeros(9, dtype=torch.long, device='cuda')"])
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_law_1_sees_values_that_the_dispatcher_computes(
+    monkeypatch: pytest.MonkeyPatch, index: str, *, is_refused: bool
+) -> None:
+    """Operators that write values come as operators of the program: the first law is broken.
+
+    A wait computes the index, to check it. The host refuses an operator there; without that, it
+    would take the program's time.
+    """
+    monkeypatch.setattr(PendingValues, "guarded", lambda _values, compute: compute())
+    if not is_refused:
+        monkeypatch.setattr(Host, "_refuse_in_action", lambda _host: None)
+        monkeypatch.setattr(Host, "spend", _spend_always)
+    found = broken(values_cost_no_time, program(MAKE, f"x[{index}]", WAIT), VIRTUAL)
+    assert found is not None
+    says = "the virtual GPU has taken its own work" if is_refused else "with values and without"
+    assert says in found
+
+
+def _spend_always(host: Host, duration_ns: int) -> None:
+    host.now_ns += duration_ns
+
+
 def test_law_1_sees_that_a_repetition_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the 500th launch on each takes a nanosecond longer: the first law is broken."""
 
@@ -163,6 +188,19 @@ def test_law_2_sees_a_late_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "wait_for_stream", wait_for_all)
     on_side = "with torch.cuda.stream(side[0]):\n    torch.cuda._sleep(1_000_000)"
     steps = program(on_side, "torch.cuda.current_stream().synchronize()", family="wait")
+    found = broken(a_wait_ends_with_the_work, steps, VIRTUAL)
+    assert found is not None
+    assert "us after the work that it waits for" in found
+
+
+def test_law_2_sees_a_wait_that_looks_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait ends at a whole tenth of a millisecond: the second law is broken."""
+
+    def round_up(host: Host) -> None:
+        host.now_ns += -host.now_ns % 100_000
+
+    after(monkeypatch, "_wait_until", round_up)
+    steps = program(MAKE, *[CHAIN, WAIT] * 3, family="wait")
     found = broken(a_wait_ends_with_the_work, steps, VIRTUAL)
     assert found is not None
     assert "us after the work that it waits for" in found
@@ -218,6 +256,22 @@ def test_law_4_sees_what_an_error_leaves_behind(monkeypatch: pytest.MonkeyPatch)
     assert found.startswith("before and after errors: ")
 
 
+def test_law_4_sees_what_another_program_leaves_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of all operators makes each launch slower: the fourth law is broken."""
+    operators: set[object] = set()
+    begin: Callable[..., None] = Host.begin_operator
+
+    def note(host: Host, operator: object, *args: object, **kwargs: object) -> None:
+        operators.add(operator)
+        host.now_ns += len(operators)
+        begin(host, operator, *args, **kwargs)
+
+    monkeypatch.setattr(Host, "begin_operator", note)
+    found = broken(what_came_before_changes_nothing, program(MAKE, CHAIN), VIRTUAL)
+    assert found is not None
+    assert found.startswith("before and after program ")
+
+
 def test_a_next_cell_begins_without_autocast() -> None:
     """An interrupt inside PyTorch's own code can leave autocast entered; it is not for the law."""
     with gpulab.virtual_gpu("H200") as gpu:
@@ -235,6 +289,16 @@ def test_law_5_sees_a_wait_that_the_debug_mode_does_not(monkeypatch: pytest.Monk
     found = broken(who_waits_waits_everywhere, program(MAKE, "x.cpu()", family="copy"), VIRTUAL)
     assert found == (
         "'x.cpu()': does it wait behind a kernel? yes; does the debug mode see it? no; "
+        "is it refused in a capture? yes"
+    )
+
+
+def test_law_5_sees_a_wait_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wait ends at once, whatever it waits for: the fifth law is broken."""
+    monkeypatch.setattr(Host, "_end_of", lambda host, _task: host.now_ns)
+    found = broken(who_waits_waits_everywhere, program(MAKE, "x.cpu()", family="copy"), VIRTUAL)
+    assert found == (
+        "'x.cpu()': does it wait behind a kernel? no; does the debug mode see it? yes; "
         "is it refused in a capture? yes"
     )
 

@@ -222,6 +222,9 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
 
 def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
     """Copy a virtual tensor to the host to show it; None, after the same time, without values."""
+    if not source.layout_key.is_dense:
+        # Here, because the GPU puts it in order, which an operator of the program does.
+        source = cast("VirtualTensor", source.contiguous())
     if source.has_values:
         # PyTorch calls this for no operator, and so the new tensor on the host costs no time.
         return active().values.guarded(lambda: to_host(source))

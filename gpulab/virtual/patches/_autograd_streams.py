@@ -27,7 +27,9 @@ def install(machine: Machine, undo: Undo) -> None:
     def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Other threads have only work of the host. A program that never changed streams needs no
         # hooks on its nodes, which would slow each backward pass down.
-        if not (is_owner() and any(has_changed(gpu) for gpu in machine.gpus)):
+        # The values of a recurrent layer's gradients come from a pass of the simulator's own.
+        is_program = is_owner() and not machine.values.event_queue.is_in_action
+        if not (is_program and any(has_changed(gpu) for gpu in machine.gpus)):
             return run_backward(outputs, *args, **kwargs)
         # A leaf among the outputs has no node; its gradient needs no stream of its own.
         roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]

@@ -11,9 +11,15 @@ from typing import Any
 
 import torch
 
-from gpulab.core.torch_private import autograd_keys, exclude_key_from_here, is_key_excluded
+from gpulab.core.torch_private import (
+    autograd_keys,
+    exclude_key_from_here,
+    is_key_excluded,
+    next_sequence_number,
+)
 from gpulab.core.torch_private import variable_functions as layers_of_torch
 from gpulab.virtual.patches._autocast import cast_for_recurrence
+from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors import VirtualTensor
 
 _FORM = "str kind, int n_states, int[] lengths, bool has_biases, int n_layers, bool both_ways"
@@ -168,10 +174,13 @@ def _recording() -> Iterator[None]:
     excluded = [key for key in autograd_keys if is_key_excluded(key)]
     for key in excluded:
         exclude_key_from_here(key, False)  # noqa: FBT003 # torch's signature
+    first = next_sequence_number()
     try:
         with torch.inference_mode(mode=False), torch.enable_grad():
             yield
     finally:
+        # PyTorch counts these nodes among those of the program, which take the host's time.
+        active().host.forget_recorded(next_sequence_number() - first)
         for key in excluded:
             exclude_key_from_here(key, True)  # noqa: FBT003 # as above
 

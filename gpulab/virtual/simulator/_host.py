@@ -199,6 +199,10 @@ class Host:
         """Charge nothing for the operators that autograd has recorded until now."""
         self._n_recorded = n_recorded
 
+    def forget_recorded(self, n_nodes: int) -> None:
+        """Charge nothing for nodes of autograd that the simulator has made to compute values."""
+        self._n_recorded += n_nodes
+
     def begin_operator(
         self, operator: object, n_recorded: int, *, launch_ns: int, takes_lists: bool
     ) -> None:

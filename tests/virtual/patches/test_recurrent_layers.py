@@ -48,6 +48,35 @@ def test_values_and_gradients_are_the_cpus(
     assert not found
 
 
+def test_a_program_with_two_streams_has_gradients() -> None:
+    """The simulator's own backward pass over the values changes no stream of the program."""
+    torch.manual_seed(0)
+    here, x = nn.LSTM(6, 5), torch.randn(4, 3, 6)
+    there = copy.deepcopy(here)
+    wanted = results(here, x, packed=False)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        layer: Any = there.cuda()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x = x.cuda()
+            torch.relu(torch.ones(2, device="cuda", requires_grad=True))
+        torch.cuda.synchronize()
+        for one, other in zip(results(layer, x, packed=False), wanted, strict=True):
+            torch.testing.assert_close(one.cpu(), other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gradient_takes_as_long_without_values() -> None:
+    """Neither its plan nor its values take the host's time, the first and the second time."""
+    ends_ns = []
+    for limit in (1 << 26, 1 << 26, 0):
+        with gpulab.virtual_gpu("H200", max_value_elements=limit) as gpu:
+            layer, x = nn.GRU(7, 3).cuda(), torch.randn(5, 2, 7, device="cuda")
+            for _ in range(2):
+                layer(x)[0].sum().backward()
+                repr(layer.weight_hh_l0.grad)  # computes it
+                ends_ns.append(gpu.machine.host.now_ns)
+    assert ends_ns[:2] == ends_ns[2:4] == ends_ns[4:]
+
+
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 def test_a_layer_is_one_operator_however_long_the_sequence(kind: type[nn.RNNBase]) -> None:
     """A timer's loop is quick, because a layer is simulated as one operator in each pass."""
