@@ -177,8 +177,11 @@ def _is_eligible(
 
 def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
     """Return a mask to add to the scores: 0 for True, minus infinity for False."""
-    if mask is None or mask.dtype is not torch.bool:
-        return mask
-    # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
-    zero = torch.zeros((), dtype=query.dtype, device=query.device)
-    return zero.masked_fill(~mask, float("-inf"))
+    if mask is None:
+        return None
+    if mask.dtype is torch.bool:
+        # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
+        zero = torch.zeros((), dtype=query.dtype, device=query.device)
+        mask = zero.masked_fill(~mask, float("-inf"))
+    # It takes two or four dimensions, CUDA's any number.
+    return mask[(None,) * (_N_DIMS - mask.dim())]
