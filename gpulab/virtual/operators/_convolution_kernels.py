@@ -93,9 +93,17 @@ def _sizes(
 def _convolution(call: OperatorCall) -> Names:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
     bias = ("add bias",) if len(call.reads) > 2 else ()  # noqa: PLR2004 # images and weights
-    if call.args[8] > 1:  # groups
-        return (FORWARD, *bias)
+    if call.args[8] > 1:
+        return (*_grouped(x, weight), *bias)
     return (*_forward(_sizes(call, x, weight, out, call.args[3])), *bias)
+
+
+def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
+    # With a channel or two for each filter there is nothing to multiply as matrices.
+    is_thin = weight.sizes[1] <= 2  # noqa: PLR2004
+    if is_thin or x.strides[1] == 1:
+        return (FORWARD,)
+    return (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
 
 
 def _forward(sizes: _Sizes) -> Names:
@@ -151,10 +159,13 @@ def _gradients(call: OperatorCall) -> Names:
     out, x, weight = call.reads[:3]
     of_images, of_weights, of_bias = call.args[10]
     names = ("sum",) * bool(of_bias)
-    if call.args[9] > 1:  # groups
-        of_groups = (IMAGES,) * bool(of_images) + (WEIGHTS,) * bool(of_weights)
+    if call.args[9] > 1:
+        forward = _grouped(x, weight)
+        for wanted, name in ((of_images, IMAGES), (of_weights, WEIGHTS)):
+            if wanted:
+                names += tuple(name if each == FORWARD else each for each in forward)
         is_split = x.strides[1] == 1 and out.n_elements // out.sizes[1] > 1_176  # noqa: PLR2004
-        return (*names, *of_groups, *(_PARTS,) * bool(is_split and of_weights))
+        return (*names, *(_PARTS,) * bool(is_split and of_weights))
     sizes = _sizes(call, x, weight, out, call.args[4])
     if of_images:
         names += _of_images(sizes)

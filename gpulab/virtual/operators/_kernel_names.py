@@ -71,8 +71,13 @@ def _shares(names: Names) -> list[float]:
     return [heavy if name in _HEAVY else light for name in names]
 
 
-# A matmul or a convolution takes most of the time of its call.
-_HEAVY = frozenset({"mm", "addmm", "linear", "convolution", "convolution_backward", "weights"})
+# A matmul, a convolution or attention takes most of the time of its call.
+_HEAVY = frozenset(
+    {
+        *("mm", "addmm", "linear", "convolution", "convolution_backward", "weights"),
+        *(_layer_kernels.ATTENTION, _layer_kernels.ATTENTION_BACKWARD),
+    }
+)
 _LIGHT_SHARE, _MOST_LIGHT = 0.1, 0.5
 
 

@@ -11,6 +11,8 @@ from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _WIDE = 2  # dimensions of a matrix
+ATTENTION = "scaled_dot_product_attention"
+ATTENTION_BACKWARD = "scaled_dot_product_attention_backward"
 
 
 def _mean_loss(name: str) -> Callable[[OperatorCall], Names | None]:
@@ -181,6 +183,19 @@ def _foreach_reduction(call: OperatorCall) -> Names:
     return ("fill", *(call.name,) * n_launches, "sums of chunks")
 
 
+def _attention(call: OperatorCall) -> Names | None:
+    """Return the copy of a mask of float32 whose rows are padded to whole vectors."""
+    mask = call.kwargs.get("attn_mask")
+    is_odd = mask is not None and mask.shape[-1] % 8 != 0
+    return ("fill", "copy", ATTENTION) if is_odd and call.arithmetic == "float32" else None
+
+
+def _attention_backward(call: OperatorCall) -> Names | None:
+    """Return the sums over results by their gradients, which cuDNN's kernel for halves has."""
+    own = ("multiply", "sum", "copy", ATTENTION_BACKWARD)
+    return own if call.arithmetic == "float32" else None
+
+
 def _slice_backward(call: OperatorCall) -> Names:
     return ("fill", "copy" if is_repeated(call.reads[0]) else COPY)
 
@@ -252,6 +267,8 @@ RULES: Rules = {
     "mm": _matmul("mm"),
     "addmm": _matmul("linear"),
     "linear": _matmul("linear"),
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "select_backward": _slice_backward,
     "slice_backward": _slice_backward,
     "native_batch_norm_backward": _batch_norm_backward,

@@ -57,8 +57,8 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
             query, key, value = _cast(query), _cast(key), _cast(value)
             attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
-        is_grouped = enable_gqa and query.dim() == key.dim() == _N_DIMS and (
-            query.size(1) != key.size(1)
+        is_grouped = (
+            enable_gqa and query.dim() == key.dim() == _N_DIMS and (query.size(1) != key.size(1))
         )
         # CUDA's kernel for halves has dropout and grouped queries, that for float32 has dropout.
         is_whole = dropout_p > 0 or is_grouped
@@ -180,8 +180,11 @@ def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor 
     if mask is None:
         return None
     if mask.dtype is torch.bool:
-        # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
-        zero = torch.zeros((), dtype=query.dtype, device=query.device)
-        mask = zero.masked_fill(~mask, float("-inf"))
+        # The operator adds its mask to the scores, as CUDA's does, which gets the same three calls.
+        zero, hidden = (
+            torch.full((), number, dtype=query.dtype, device=query.device)
+            for number in (0.0, float("-inf"))
+        )
+        mask = torch.where(mask, zero, hidden)
     # It takes two or four dimensions, CUDA's any number.
     return mask[(None,) * (_N_DIMS - mask.dim())]

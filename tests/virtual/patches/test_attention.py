@@ -35,14 +35,15 @@ def test_attention_is_one_kernel_with_the_results_of_the_host(
 
 
 def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
-    """The backward pass is two kernels, and its gradients are the host's."""
+    """The backward pass is a product, its sum and a kernel; its gradients are the host's."""
     host = [item.requires_grad_() for item in inputs(1, 2, 8, 16)]
     device = [item.detach().cuda().requires_grad_() for item in host]
     out = functional.scaled_dot_product_attention(*device, is_causal=True)
     gradient = torch.ones_like(out)
     kernels(gpu)
     found = torch.autograd.grad(out, device, gradient)
-    assert kernels(gpu) == ["sums of rows", "scaled_dot_product_attention_backward"]
+    last = "scaled_dot_product_attention_backward"
+    assert kernels(gpu) == ["multiply", "sum", "copy", last]
     expected = torch.autograd.grad(
         functional.scaled_dot_product_attention(*host, is_causal=True).sum(), host
     )
