@@ -211,7 +211,8 @@ def _training(drawn: Drawn, model: nn.Module, loss: Callable[[], torch.Tensor]) 
         average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
     if drawn.has_checkpoints:
         model.gradient_checkpointing_enable()
-    scaler = torch.amp.GradScaler("cuda", enabled=drawn.precision == "amp")
+    # The default scale overflows in the first steps of some models, which leaves the update out.
+    scaler = torch.amp.GradScaler("cuda", init_scale=256.0, enabled=drawn.precision == "amp")
 
     def step() -> None:
         optimizer.zero_grad()

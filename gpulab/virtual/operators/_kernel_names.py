@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpulab.virtual.operators import (
+    _convolution_kernels,
     _factorization_kernels,
     _layer_kernels,
     _selection_kernels,
@@ -61,15 +62,23 @@ def as_launched(
 
 def _shares(names: Names) -> list[float]:
     """Return the share of each kernel in the time of the call."""
-    heavy = [name for name in names if name in _HEAVY]
-    if len(heavy) != 1:
+    n_heavy = sum(name in _HEAVY for name in names)
+    n_light = len(names) - n_heavy
+    if not n_heavy or not n_light:
         return [1 / len(names)] * len(names)
-    light = min(_LIGHT_SHARE, 1 / len(names))
-    return [1 - light * (len(names) - 1) if name in _HEAVY else light for name in names]
+    light = min(_LIGHT_SHARE, _MOST_LIGHT / n_light)
+    heavy = (1 - light * n_light) / n_heavy
+    return [heavy if name in _HEAVY else light for name in names]
 
 
-# A matmul or a convolution takes most of the time of its call.
-_HEAVY, _LIGHT_SHARE = frozenset({"mm", "addmm", "linear", "convolution"}), 0.1
+# A matmul, a convolution or attention takes most of the time of its call.
+_HEAVY = frozenset(
+    {
+        *("mm", "addmm", "linear", "convolution", "convolution_backward", "weights"),
+        *(_layer_kernels.ATTENTION, _layer_kernels.ATTENTION_BACKWARD),
+    }
+)
+_LIGHT_SHARE, _MOST_LIGHT = 0.1, 0.5
 
 
 def _with_cached_bytes(
@@ -84,4 +93,5 @@ RULES: Rules = {
     **_selection_kernels.RULES,
     **_factorization_kernels.RULES,
     **_layer_kernels.RULES,
+    **_convolution_kernels.RULES,
 }

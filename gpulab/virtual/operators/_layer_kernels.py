@@ -2,11 +2,17 @@
 
 from collections.abc import Callable
 from math import ceil, prod
+from typing import Any
+
+import torch
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules, copied, is_repeated
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
+from gpulab.virtual.tensors import TensorLayout
 
 _WIDE = 2  # dimensions of a matrix
+ATTENTION = "scaled_dot_product_attention"
+ATTENTION_BACKWARD = "scaled_dot_product_attention_backward"
 
 
 def _mean_loss(name: str) -> Callable[[OperatorCall], Names | None]:
@@ -66,6 +72,7 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
 
 
 _HALVES = frozenset({"float16", "bfloat16"})
+_HALF_TYPES = frozenset({torch.float16, torch.bfloat16})
 
 
 # From these lengths on, and up to so many tiles, most recorded matmuls were split: 85 of 100
@@ -82,42 +89,6 @@ _LEAST_ROWS, _FEW_ROWS, _FEW_COLUMNS = 32, 64, 256
 
 def _tiles(m: int, n: int, size: int) -> int:
     return ceil(m / size) * ceil(n / size)
-
-
-# Convolutions in the usual format become channels-last from so many channels on.
-_FEW_CHANNELS = {"float16": 8, "bfloat16": 8}
-
-
-_FEW_CHANNELS_SINGLE = 16
-
-
-_THINNEST, _MANY_FILTERS, _MANY_TAPS = 4, 128, 25
-
-
-_TO_LAST, _TO_FIRST = "to channels last", "to channels first"
-
-
-def _convolution(call: OperatorCall) -> Names | None:
-    x, weight, out = call.reads[0], call.reads[1], call.writes[0]
-    n_taps, groups = prod(weight.sizes[2:]), call.args[8]
-    bias = ("add bias",) if len(call.reads) > _WIDE else ()
-    if n_taps == 1 or groups > 1:
-        return ("convolution", *bias)
-    is_usual = x.strides[1] != 1
-    is_strided = max(call.args[3]) > 1
-    if is_usual and is_strided and call.arithmetic not in _HALVES and n_taps >= _MANY_TAPS:
-        return (_TO_LAST, _TO_LAST, "convolution", _TO_FIRST, *bias)
-    if x.strides[1] == 1 and x.sizes[1] > 1:
-        lane = 16 // x.dtype.itemsize
-        is_thin = x.sizes[1] < _THINNEST  # such images have kernels of their own
-        odd_in = x.sizes[1] % lane != 0 and not is_thin
-        odd_out = out.sizes[1] % lane != 0 and not is_thin
-        before = ("pad",) * (2 if odd_in else odd_out)
-        return (*before, "convolution", *(("cut",) if odd_out else ()), *bias)
-    if x.sizes[1] < _FEW_CHANNELS.get(call.arithmetic, _FEW_CHANNELS_SINGLE):
-        return ("convolution", *bias)
-    is_turned_back = call.arithmetic in _HALVES or out.sizes[1] >= _MANY_FILTERS
-    return (_TO_LAST, _TO_LAST, "convolution", *((_TO_FIRST,) if is_turned_back else ()), *bias)
 
 
 def _of_dense_gradient(call: OperatorCall) -> Names | None:
@@ -167,12 +138,30 @@ def _fourier(call: OperatorCall) -> Names | None:
 
 
 def _batch_norm(call: OperatorCall) -> Names | None:
-    # cuDNN's kernel needs weights; PyTorch's own are three.
-    if call.name == "native_batch_norm" and call.args[5] and call.args[1] is None:
+    """Return PyTorch's own kernels, where cuDNN's is not used."""
+    weight, mean, is_training = call.args[1], call.args[3], call.args[5]
+    if _is_by_cudnn(call.reads[0], weight):
+        return None
+    if is_training:
         return ("statistics", "update statistics", "normalize")
-    if call.name == "native_batch_norm" and call.args[1] is None:
-        return ("inverse deviations", "normalize")
-    return None
+    is_cast = mean is not None and mean.dtype in _HALF_TYPES
+    return (("copy",) if is_cast else (COPY,)) + ("inverse deviations", "normalize")
+
+
+def _batch_norm_backward(call: OperatorCall) -> Names | None:
+    copy, x = copied(call), call.reads[1]
+    is_training = call.args[7]
+    is_last = len(x.sizes) <= _WIDE or x.strides[1] == 1
+    if is_training and is_last and not _is_by_cudnn(x, call.args[2]):
+        return (*copy, "gradient sums", call.name)
+    return (*copy, call.name) if copy else None
+
+
+def _is_by_cudnn(x: TensorLayout, weight: Any) -> bool:
+    """Return whether cuDNN normalizes: images, with weights of float32 unless all is float32."""
+    if weight is None or len(x.sizes) <= _WIDE:
+        return False
+    return x.dtype is not torch.bfloat16 and weight.dtype in {torch.float32, torch.float64}
 
 
 def _group_norm(call: OperatorCall) -> Names | None:
@@ -192,6 +181,19 @@ def _foreach_reduction(call: OperatorCall) -> Names:
     n_chunks = sum(ceil(item.numel() / 65_536) for item in tensors)
     n_launches = max(1, ceil(len(tensors) / 110), ceil(n_chunks / 320))
     return ("fill", *(call.name,) * n_launches, "sums of chunks")
+
+
+def _attention(call: OperatorCall) -> Names | None:
+    """Return the copy of a mask of float32 whose rows are padded to whole vectors."""
+    mask = call.kwargs.get("attn_mask")
+    is_odd = mask is not None and mask.shape[-1] % 8 != 0
+    return ("fill", "copy", ATTENTION) if is_odd and call.arithmetic == "float32" else None
+
+
+def _attention_backward(call: OperatorCall) -> Names | None:
+    """Return the sums over results by their gradients, which cuDNN's kernel for halves has."""
+    own = ("multiply", "sum", "copy", ATTENTION_BACKWARD)
+    return own if call.arithmetic == "float32" else None
 
 
 def _slice_backward(call: OperatorCall) -> Names:
@@ -265,13 +267,12 @@ RULES: Rules = {
     "mm": _matmul("mm"),
     "addmm": _matmul("linear"),
     "linear": _matmul("linear"),
-    "convolution": _convolution,
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "select_backward": _slice_backward,
     "slice_backward": _slice_backward,
-    **dict.fromkeys(
-        ("native_batch_norm_backward", "_softmax_backward_data", "_log_softmax_backward_data"),
-        _of_dense_gradient,
-    ),
+    "native_batch_norm_backward": _batch_norm_backward,
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _of_dense_gradient),
     "upsample_nearest2d_backward": _into_zeros,
     "upsample_bilinear2d_backward": _into_zeros,
     "upsample_bicubic2d_backward": _into_zeros,

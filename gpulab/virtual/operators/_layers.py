@@ -72,6 +72,18 @@ def _softmax(call: OperatorCall) -> KernelWork:
     return call.work("softmax of long rows", n_rows=n_rows)
 
 
+def _safe_softmax(call: OperatorCall) -> KernelWork:
+    """Return a softmax whose rows of minus infinity alone become zeros, by kernels of their own."""
+    n_rows = call.n_out // max(1, call.reads[0].sizes[-1] if call.reads[0].sizes else 1)
+    steps = (
+        call.step("elementwise", reads=True, name="isneginf"),
+        call.step("reduction", n_rows=n_rows, name="all"),
+        call.step("fill", n_elements=1, name="fill"),
+        call.step("elementwise", reads=True, name="where"),
+    )
+    return replace(_softmax(call), before=steps)
+
+
 def _softmax_backward(call: OperatorCall) -> KernelWork:
     return call.work("softmax backward")
 
@@ -200,6 +212,11 @@ def _is_by_pytorch(call: CallArguments) -> bool:
 # PyTorch's messages name the function after the operator, with "out" if it gets its result.
 _BY_NAME, _BY_NAME_OUT = Alert("{}_cuda"), Alert("{}_out_cuda")
 _NORM = OperatorModel(lowering=_layer_norm, surface=("norm", reductions.norm))
+_SOFTMAX = OperatorModel(
+    lowering=_softmax,
+    surface=("softmax", reductions.softmax),
+    surface_by_call=reductions.surface_of_softmax,
+)
 # A CPU takes no float32 statistics beside half precision, as a GPU does.
 _MIXED = OperatorModel(mixes_types=True)
 _MIXED_BACKWARD = replace(_MIXED, is_widened=True)
@@ -234,11 +251,8 @@ _LOWER, _FLOAT32, _WIDEST = (
 FOREACH = ("foreach", pointwise.foreach)
 MODELS: Models = {
     # Softmax and norms
-    "_softmax _log_softmax _safe_softmax": OperatorModel(
-        lowering=_softmax,
-        surface=("softmax", reductions.softmax),
-        surface_by_call=reductions.surface_of_softmax,
-    ),
+    "_softmax _log_softmax": _SOFTMAX,
+    "_safe_softmax": replace(_SOFTMAX, lowering=_safe_softmax),
     "_softmax_backward_data _log_softmax_backward_data": OperatorModel(
         lowering=_softmax_backward, surface=("softmax backward", reductions.softmax)
     ),

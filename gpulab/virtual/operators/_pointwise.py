@@ -145,6 +145,7 @@ MODELS: Models = {
     "native_dropout_backward": OperatorModel(checks=(refuse("masked_scale", NOT_FLOATING),)),
     # Functions of numbers
     "gelu gelu_backward erf erfc mish digamma lgamma": OperatorModel(lowering=_SPECIAL),
+    "silu_backward": OperatorModel(is_fused=True),
     # Measured as an operator of its kind, though not itself.
     "glu": OperatorModel(surface=("elementwise", pointwise.elements)),
     "masked_fill": OperatorModel(

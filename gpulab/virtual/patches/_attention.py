@@ -27,7 +27,8 @@ from gpulab.virtual.tensors import VirtualTensor, layout
 
 # The inputs for which CUDA has a fused kernel: batch, heads, sequence and depth, up to this depth.
 _N_DIMS = 4
-_TYPES = {torch.float16, torch.bfloat16, torch.float32}
+_HALVES = {torch.float16, torch.bfloat16}
+_TYPES = _HALVES | {torch.float32}
 _LONGEST_DEPTH = 256
 
 
@@ -56,33 +57,47 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
             query, key, value = _cast(query), _cast(key), _cast(value)
             attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
-        # Neither way below knows grouped queries, so the keys and values are repeated first.
-        if enable_gqa and query.dim() == _N_DIMS and key.dim() == _N_DIMS:
-            key, value = _repeated(key, query), _repeated(value, query)
-
-        is_fused = _is_eligible(query, key, value, attn_mask) and (not dropout_p or is_owner())
-        if not is_fused:
+        is_grouped = (
+            enable_gqa and query.dim() == key.dim() == _N_DIMS and (query.size(1) != key.size(1))
+        )
+        # CUDA's kernel for halves has dropout and grouped queries, that for float32 has dropout.
+        is_whole = dropout_p > 0 or is_grouped
+        is_fused = _is_eligible(query, key, value, attn_mask, is_grouped=is_grouped)
+        if not is_fused or (is_whole and not is_owner()):
             plain: torch.Tensor = original(
-                query, key, value, attn_mask, dropout_p, is_causal, scale=scale
+                *(query, key, value, attn_mask, dropout_p, is_causal),
+                scale=scale,
+                enable_gqa=enable_gqa,
             )
             return plain
-        # The CPU's fused operator has no dropout.
-        if dropout_p:
+
+        def attend() -> torch.Tensor:
+            if dropout_p:
+                factor = query.size(-1) ** -0.5 if scale is None else scale
+                function: Any = DroppedAttention
+                dropped: torch.Tensor = function.apply(
+                    query, *repeated(), attn_mask, dropout_p, is_causal, factor
+                )
+                return dropped
+            mask = _as_numbers(attn_mask, query)
+            out: torch.Tensor = flash_attention_for_cpu(
+                query, *repeated(), 0.0, is_causal, attn_mask=mask, scale=scale
+            )[0]
+            return out
+
+        def repeated() -> tuple[torch.Tensor, torch.Tensor]:
+            return (_repeated(key, query), _repeated(value, query)) if is_grouped else (key, value)
+
+        # The CPU's fused operator has neither.
+        if is_whole:
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
-            factor = query.size(-1) ** -0.5 if scale is None else scale
-            args = (query, key, value, attn_mask, dropout_p, is_causal, factor)
             works = _kernels(query, key, value, is_causal)
-            function: Any = DroppedAttention
             # The profiler gives kernels to the operator in which they are launched.
             with record_operator("aten::scaled_dot_product_attention"):
-                dropped: torch.Tensor = layers.run(lambda: function.apply(*args), *works)
-                dropped.detach()  # an operator after the launches, at which the range may end
-            return dropped
-        mask = _as_numbers(attn_mask, query)
-        out: torch.Tensor = flash_attention_for_cpu(
-            query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
-        )[0]
-        return out
+                found: torch.Tensor = layers.run(attend, *works)
+                found.detach()  # an operator after the launches, at which the range may end
+            return found
+        return attend()
 
     left_aligned = nested_from_mask_left_aligned
 
@@ -132,31 +147,44 @@ def _cast(item: torch.Tensor) -> torch.Tensor:
 
 def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
     """Return keys or values repeated, so that every head of the query has its own."""
-    n_heads, n_queries = item.size(1), query.size(1)
-    if n_heads == n_queries or not n_heads or n_queries % n_heads:
-        return item
-    return item.repeat_interleave(n_queries // n_heads, dim=1)
+    return item.repeat_interleave(query.size(1) // item.size(1), dim=1)
 
 
 def _is_eligible(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    *,
+    is_grouped: bool,
 ) -> bool:
-    """Return whether the fused kernel can run; otherwise PyTorch's formula does."""
+    """Return whether a fused kernel can run; otherwise PyTorch's formula does."""
     tensors = (query, key, value)
     if not all(isinstance(item, VirtualTensor) and item.dim() == _N_DIMS for item in tensors):
         return False
     if mask is not None and (mask.requires_grad or not isinstance(mask, VirtualTensor)):
         return False
-    same = {(item.dtype, item.size(0), item.size(1), item.size(3)) for item in tensors}
-    fits = query.dtype in _TYPES and query.size(3) <= _LONGEST_DEPTH
+    same = {(item.dtype, item.size(0), item.size(3)) for item in tensors}
+    types = _HALVES if is_grouped else _TYPES
+    fits = query.dtype in types and query.size(3) <= _LONGEST_DEPTH
+    n_heads = key.size(1)
+    has_heads = n_heads == value.size(1) > 0 == query.size(1) % n_heads and (
+        is_grouped or query.size(1) == n_heads
+    )
     is_empty = any(item.numel() == 0 for item in tensors)
-    return fits and not is_empty and len(same) == 1 and key.size(2) == value.size(2)
+    return fits and has_heads and not is_empty and len(same) == 1 and key.size(2) == value.size(2)
 
 
 def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:
     """Return a mask to add to the scores: 0 for True, minus infinity for False."""
-    if mask is None or mask.dtype is not torch.bool:
-        return mask
-    # The CPU operator adds its mask to the scores and accepts no boolean mask, as CUDA's does.
-    zero = torch.zeros((), dtype=query.dtype, device=query.device)
-    return zero.masked_fill(~mask, float("-inf"))
+    if mask is None:
+        return None
+    if mask.dtype is torch.bool:
+        # The operator adds its mask to the scores, as CUDA's does, which gets the same three calls.
+        zero, hidden = (
+            torch.full((), number, dtype=query.dtype, device=query.device)
+            for number in (0.0, float("-inf"))
+        )
+        mask = torch.where(mask, zero, hidden)
+    # It takes two or four dimensions, CUDA's any number.
+    return mask[(None,) * (_N_DIMS - mask.dim())]

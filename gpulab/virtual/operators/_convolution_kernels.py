@@ -1,0 +1,232 @@
+"""Name the kernels of cuDNN's convolutions and of their gradients: copies, casts, sums of parts.
+
+cuDNN chooses by rules that are not published. These follow 2,200 calls that an H200's driver
+recorded with torch 2.11 (cuDNN 9.19), where simple bounds of sizes tell most of them apart.
+"""
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from gpulab.virtual.operators._kernel_rules import Names, Rules
+from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.tensors import TensorLayout
+
+_HALVES = frozenset({"float16", "bfloat16"})
+_ALIGNED_BYTES = 16  # rows of channels must begin there
+_TILE = 128
+
+_TO_LAST, _TO_FIRST = "to channels last", "to channels first"
+_PAD, _CUT, _CONVERT, _PARTS = "pad", "cut", "convert", "sum of parts"
+FORWARD, IMAGES, WEIGHTS = "convolution", "convolution_backward", "weights"
+
+_SQUARE = 9  # taps of a filter of 3 by 3, the most usual one
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The sizes of a convolution by which cuDNN's choices differ.
+
+    Attributes
+    ----------
+    batch, n_in, n_out, n_taps
+        Images, their channels, filters, and the taps of a filter.
+    n_pixels
+        Pixels of all results.
+    n_read
+        Elements of the images.
+    stride
+        The largest step of the filters.
+    is_half, is_last
+        Whether the type has two bytes, and whether channels are the last in memory.
+    is_odd_in, is_odd_out
+        Whether rows of channels do not begin at multiples of 16 bytes.
+    """
+
+    batch: int
+    n_in: int
+    n_out: int
+    n_taps: int
+    n_pixels: int
+    n_read: int
+    stride: int
+    is_half: bool
+    is_last: bool
+    is_odd_in: bool
+    is_odd_out: bool
+
+    @property
+    def n_summed(self) -> int:
+        """How many products each result adds up."""
+        return self.n_in * self.n_taps
+
+    @property
+    def n_products(self) -> int:
+        """How many products there are."""
+        return self.n_pixels * self.n_out * self.n_summed
+
+    @property
+    def n_tiles(self) -> int:
+        """Tiles of the result, of a usual size."""
+        return ceil(self.n_pixels / _TILE) * ceil(self.n_out / _TILE)
+
+
+def _sizes(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, stride: list[int]
+) -> _Sizes:
+    lane = _ALIGNED_BYTES // x.dtype.itemsize
+    n_in, n_out = x.sizes[1], out.sizes[1]
+    return _Sizes(
+        x.sizes[0],
+        n_in,
+        n_out,
+        prod(weight.sizes[2:]),
+        out.n_elements // n_out,
+        x.n_elements,
+        max(stride),
+        call.arithmetic in _HALVES,
+        x.strides[1] == 1 and n_in > 1,
+        n_in % lane != 0,
+        n_out % lane != 0,
+    )
+
+
+def _convolution(call: OperatorCall) -> Names:
+    x, weight, out = call.reads[0], call.reads[1], call.writes[0]
+    bias = ("add bias",) if len(call.reads) > 2 else ()  # noqa: PLR2004 # images and weights
+    if call.args[8] > 1:
+        return (*_grouped(x, weight), *bias)
+    return (*_forward(_sizes(call, x, weight, out, call.args[3])), *bias)
+
+
+def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
+    # With a channel or two for each filter there is nothing to multiply as matrices.
+    is_thin = weight.sizes[1] <= 2  # noqa: PLR2004
+    if is_thin or x.strides[1] == 1:
+        return (FORWARD,)
+    return (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
+
+
+def _forward(sizes: _Sizes) -> Names:
+    if sizes.n_taps == 1 and sizes.stride == 1:
+        return (FORWARD,)  # a plain matmul in either format
+    if sizes.is_last:
+        return _forward_last(sizes)
+    return _forward_first(sizes)
+
+
+def _forward_last(sizes: _Sizes) -> Names:
+    if sizes.n_taps == 1:
+        if sizes.is_half and sizes.is_odd_out and sizes.n_in > 20:  # noqa: PLR2004
+            return (*(_PAD,) * sizes.is_odd_in, _PAD, FORWARD, _CUT)
+        return (FORWARD,)
+    if sizes.n_in < 8:  # noqa: PLR2004 # such images have kernels of their own
+        n_touched = sizes.n_pixels * sizes.n_summed
+        is_small = sizes.is_half or n_touched <= 640_000  # noqa: PLR2004
+        return (FORWARD,) if is_small else (_CONVERT, _CONVERT, FORWARD)
+    if sizes.is_odd_in or sizes.is_odd_out:
+        n_pads = 2 if sizes.is_odd_in else 1
+        return (*(_PAD,) * n_pads, FORWARD, *(_CUT,) * sizes.is_odd_out)
+    is_long = sizes.n_taps > 37 or sizes.n_summed > 5_400  # noqa: PLR2004
+    return (_CONVERT, _CONVERT, FORWARD) if is_long and not sizes.is_half else (FORWARD,)
+
+
+def _forward_first(sizes: _Sizes) -> Names:
+    whole = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
+    if sizes.n_taps == 1:
+        is_thin = sizes.n_in <= 16  # noqa: PLR2004
+        if is_thin:
+            return (FORWARD,)
+        is_odd = sizes.is_odd_in or sizes.is_odd_out
+        return (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
+    if sizes.is_half:
+        is_strided = sizes.n_taps == 49 and sizes.stride > 1  # noqa: PLR2004 # as in ResNet
+        return whole if sizes.n_summed > 188 or is_strided else (FORWARD,)  # noqa: PLR2004
+    if sizes.is_odd_in or sizes.is_odd_out:
+        return whole if sizes.n_in > 23 else (FORWARD,)  # noqa: PLR2004
+    if sizes.n_taps > _SQUARE:
+        is_short = sizes.n_summed <= 252 and sizes.n_out > 92  # noqa: PLR2004
+        return (FORWARD,) if is_short else whole
+    if sizes.n_summed <= 252:  # noqa: PLR2004
+        return (FORWARD,)
+    is_turned_back = sizes.n_products > 2.4e8 and (  # noqa: PLR2004
+        sizes.n_summed > 588 or sizes.n_out <= 104  # noqa: PLR2004
+    )
+    return whole if is_turned_back else whole[:-1]
+
+
+def _gradients(call: OperatorCall) -> Names:
+    """Return the kernels for the gradients of bias, images and weights, as far as wanted."""
+    out, x, weight = call.reads[:3]
+    of_images, of_weights, of_bias = call.args[10]
+    names = ("sum",) * bool(of_bias)
+    if call.args[9] > 1:
+        forward = _grouped(x, weight)
+        for wanted, name in ((of_images, IMAGES), (of_weights, WEIGHTS)):
+            if wanted:
+                names += tuple(name if each == FORWARD else each for each in forward)
+        is_split = x.strides[1] == 1 and out.n_elements // out.sizes[1] > 1_176  # noqa: PLR2004
+        return (*names, *(_PARTS,) * bool(is_split and of_weights))
+    sizes = _sizes(call, x, weight, out, call.args[4])
+    if of_images:
+        names += _of_images(sizes)
+    return (*names, *_of_weights(sizes)) if of_weights else names
+
+
+def _of_images(sizes: _Sizes) -> Names:
+    if sizes.n_taps == 1 and sizes.stride == 1:
+        return (IMAGES,)
+    if sizes.is_last:
+        if sizes.n_taps == 1 or not (sizes.is_odd_in or sizes.is_odd_out):
+            return (IMAGES,)
+        n_pads = 2 if sizes.is_odd_out else 1
+        return (*(_PAD,) * n_pads, IMAGES, *(_CUT,) * sizes.is_odd_in)
+    if sizes.n_taps == 1:
+        return (_TO_LAST, IMAGES, _TO_FIRST) if sizes.is_half else (IMAGES,)
+    if sizes.is_half:
+        is_small = sizes.n_pixels <= 1_568 and sizes.stride == 1  # noqa: PLR2004
+    else:
+        is_small = sizes.n_read <= 111_000  # noqa: PLR2004
+    if is_small:
+        return ("scale", IMAGES)
+    return (_PAD if sizes.is_odd_out else _TO_LAST, _TO_LAST, IMAGES, _TO_FIRST)
+
+
+def _of_weights(sizes: _Sizes) -> Names:
+    if sizes.is_last:
+        return _of_weights_last(sizes)
+    if sizes.n_taps == 1:
+        if sizes.stride == 1:
+            return (WEIGHTS, _PARTS)
+        is_small = sizes.n_pixels * sizes.n_out <= 660_000  # noqa: PLR2004
+        return (WEIGHTS,) if is_small else (_TO_LAST, _TO_LAST, WEIGHTS)
+    whole = (_TO_LAST, _TO_LAST, WEIGHTS, _PARTS, _TO_FIRST)
+    if sizes.is_half:
+        if sizes.n_pixels <= 6_144 and sizes.n_summed <= 252:  # noqa: PLR2004
+            return (WEIGHTS,)
+        is_split = sizes.n_pixels > 6_144 and sizes.n_in <= 460  # noqa: PLR2004
+    else:
+        if sizes.n_products <= 8.4e7:  # noqa: PLR2004
+            return (WEIGHTS,)
+        is_split = sizes.n_pixels * sizes.n_out > 324_000  # noqa: PLR2004
+    return whole if is_split else (*whole[:3], _TO_FIRST)
+
+
+def _of_weights_last(sizes: _Sizes) -> Names:
+    if sizes.n_taps == 1:
+        is_split = sizes.n_pixels > 4_640 or sizes.stride > 1  # noqa: PLR2004
+        return (WEIGHTS, _PARTS) if is_split else (WEIGHTS,)
+    n_pads = sizes.is_odd_in + sizes.is_odd_out
+    before = (_PAD,) * n_pads
+    after = (_CUT,) * bool(n_pads)
+    if sizes.is_half:
+        is_split = sizes.n_pixels > 1_824 and sizes.n_out * sizes.n_summed <= 271_000  # noqa: PLR2004
+        return (*before, WEIGHTS, *(_PARTS,) * is_split, *after)
+    if sizes.n_pixels * sizes.n_summed <= 458_000:  # noqa: PLR2004
+        return (*before, WEIGHTS, *after)
+    is_long = sizes.n_taps > 37 or sizes.n_in <= 52  # noqa: PLR2004
+    converts = (_CONVERT,) * (2 if is_long and not n_pads else 0)
+    parts = (_PARTS,) * bool(sizes.n_taps > 37 or not is_long)  # noqa: PLR2004
+    return (*before, *converts, WEIGHTS, *parts, *after)
+
+
+RULES: Rules = {"convolution": _convolution, "convolution_backward": _gradients}

@@ -1,0 +1,55 @@
+"""Convolutions launch the kernels of cuDNN, and their gradients, by size, type and layout."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+import gpulab
+from benchmarks.common.device_records import profiled
+
+TURNED = ["to channels last", "to channels last", "convolution", "to channels first"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "side", "taps", "expected"),
+    [
+        ("float16", 28, 3, TURNED),
+        ("float32", 28, 3, TURNED[:-1]),
+        ("float32", 112, 5, TURNED),
+        ("float16", 28, 1, ["convolution"]),
+    ],
+)
+def test_images_in_the_usual_layout_are_turned(
+    dtype: str, side: int, taps: int, expected: list[str]
+) -> None:
+    """Copies into channels-last layout and back stand around the kernel, as an H100 recorded."""
+    with gpulab.virtual_gpu("H100", first_use=False, max_value_elements=0):
+        assert _kernels(_images(dtype, side), _filters(dtype, taps)) == expected
+
+
+def test_gradients_have_a_part_for_images_and_one_for_weights() -> None:
+    """Each part has its own copies, and large sums over pixels are split."""
+    with gpulab.virtual_gpu("H100", first_use=False, max_value_elements=0):
+        x = _images("float16", 56).requires_grad_()
+        weight = _filters("float16", 3).requires_grad_()
+        out = functional.conv2d(x, weight, padding=1)
+        gradient = torch.ones_like(out)
+        found = [
+            record.name
+            for record in profiled(lambda: torch.autograd.grad(out, (x, weight), gradient))
+        ]
+    images = [name.replace("convolution", "convolution_backward") for name in TURNED]
+    assert found == [*images, *TURNED[:2], "weights", "sum of parts", TURNED[-1]]
+
+
+def _images(dtype: str, side: int) -> torch.Tensor:
+    return torch.ones(4, 64, side, side, device="cuda", dtype=getattr(torch, dtype))
+
+
+def _filters(dtype: str, taps: int) -> torch.Tensor:
+    return torch.ones(64, 64, taps, taps, device="cuda", dtype=getattr(torch, dtype))
+
+
+def _kernels(x: torch.Tensor, weight: torch.Tensor) -> list[str]:
+    pad = weight.shape[-1] // 2
+    return [record.name for record in profiled(lambda: functional.conv2d(x, weight, padding=pad))]
