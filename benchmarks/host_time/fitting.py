@@ -128,7 +128,8 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
     if is_written:
         about = {name: recorded[name] for name in ("gpu", "cpu", "torch", "python", "taken_at")}
         text = {"source": "python -m benchmarks.host_time fit", **about, "costs_ns": fitted}
-        text["hosts"] = json.loads(_COSTS.read_text(encoding="utf-8"))["hosts"]
+        kept = json.loads(_COSTS.read_text(encoding="utf-8"))
+        text |= {name: kept[name] for name in ("hosts", "cold")}
         _COSTS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     return "\n".join(lines)
 

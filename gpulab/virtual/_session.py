@@ -278,8 +278,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
         the same tensors have values on every machine. The result of a longer operator has none.
     host
         The name of a recording whose host launches the work, e.g. ``"h100-sxm-2026-11"``; by
-        default the model's. ``machine.host.recorded`` says how many times as long its calls take,
-        and after a wait they take longer, as far as that was measured there.
+        default the model's. ``machine.host.recorded`` says how many times as long its calls take.
 
     Raises
     ------

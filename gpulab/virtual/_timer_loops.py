@@ -81,7 +81,7 @@ def _shortened(plain: Timing, host: Host) -> Timing:
             return plain(self, number)
         readings = state.setdefault("_readings", {}).setdefault(number, [])
         if state.get("chooses_readings") and _is_enough(readings, state.get("_spent_s", 0.0)):
-            host.spend(round(readings[-1] * _NS))
+            host.skip_launches(round(readings[-1] * _NS))
         else:
             before_s = host.estimated_real_s
             self._is_reading = True
@@ -115,7 +115,7 @@ def _shortened_runners(make: Callable[..., Any], host: Host) -> Callable[..., An
             if not is_owner():
                 return plain(loops_range)
             if _is_enough(readings, host.estimated_real_s - start_s) and not is_pedantic:
-                host.spend(round(readings[-1] * _NS))
+                host.skip_launches(round(readings[-1] * _NS))
                 return readings[-1]
             # The fixture has the real clock if it was made before the virtual GPU was entered.
             result = plain(loops_range, _virtual(self._timer))
@@ -159,7 +159,7 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
         if is_steady and (n_before <= _SHORT_BACKLOG or is_full or is_long):
             timer._steady = number  # noqa: SLF001 # ours
             rest_s = part_s / n_rounds * n_left
-            host.spend(round(rest_s * _NS))
+            host.skip_launches(round(rest_s * _NS))
             return taken_s + rest_s
     return taken_s + _noted(timer, n_left, plain, host)
 

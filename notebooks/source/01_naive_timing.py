@@ -358,8 +358,7 @@ exercises.compare("01.cost", max(launches, key=lambda reading: reading.median_s)
 # ## A cold host
 #
 # The launch of one operation on one host is not always the same either. Wait for the GPU, longer
-# and longer, and time one launch after each wait. The launch is the same every time. (The virtual
-# host is always warm; below are the numbers of a real one.)
+# and longer, and time one launch after each wait. The launch is the same every time.
 
 # %%
 rows = []
@@ -375,7 +374,8 @@ pd.DataFrame(rows, columns=["the host waited", "then a launch took"])
 
 # %% [markdown]
 # *Recorded* on an H100: 30 µs after a wait of 0.1 ms, 88 µs after 2.7 ms and 300 µs after 21 ms. A
-# launch in a loop without waits took 20 µs. During a wait the host's processor slows down, and its
+# launch in a loop without waits took 20 µs. (The virtual host follows another machine with an
+# H100, whose host stays warmer.) During a wait the host's processor slows down, and its
 # caches fill with other data. The method `naive` of `gpulab.measure` waits before each sample. So
 # after large work it reads the launch of a host that has become cold. Even then the reading grows
 # much less than the work:

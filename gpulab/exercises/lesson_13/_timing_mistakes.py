@@ -207,6 +207,15 @@ WARM_UP = Exercise(
                 Diagnosis("two-calls", "It times two calls: wait after the first one."),
             ),
             (
+                # A first call takes a hundred times as long and more.
+                lambda mended: mended.may_start_busy and reads(1.3, 10)(mended),
+                Diagnosis(
+                    "pause",
+                    "A pause in place of a wait makes the host cold, and its next launch takes "
+                    "longer (lesson 01). Let the host wait: torch.cuda.synchronize().",
+                ),
+            ),
+            (
                 reads(1.3, 1e6),
                 Diagnosis(
                     "first-use",

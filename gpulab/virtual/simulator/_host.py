@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host_time import fitted_costs
-from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, cold_host
 from gpulab.virtual.simulator._task import SimulatedStream, StreamTask
 
 
@@ -80,6 +80,9 @@ FIRST_USE_NS = {
 # 29 us on an H200, as much as their launches alone; a training step has more operators than this.
 _N_WARM = 4
 
+# A launch that takes less than one percent longer has nothing left of a cold host.
+_LEAST_SHARE = 0.01
+
 
 class Host:
     """The simulated thread that launches work; only its calls advance its clock.
@@ -137,6 +140,8 @@ class Host:
         self._event_queue = first.event_queue
         self.costs = costs or HostCosts()
         self.recorded = recorded
+        self._cold = cold_host()
+        self._cold_after_ns = self._cold.starts_ns
         self._launched_ns = 0
         self._cold_share = 0.0
         self._has_slept = False
@@ -178,6 +183,12 @@ class Host:
         """Advance the host's clock by ``duration_ns``."""
         if not (self.is_free or self._event_queue.is_in_action):
             self.now_ns += self._paced(duration_ns)
+
+    def skip_launches(self, duration_ns: int) -> None:
+        """Advance the clock by the time of launches that are left out; the host stays warm."""
+        if not (self.is_free or self._event_queue.is_in_action):
+            self.now_ns += duration_ns
+            self._launched_ns = self.now_ns
 
     def _paced(self, duration_ns: int) -> int:
         factor = self.recorded.factor
@@ -273,42 +284,54 @@ class Host:
         # Noted even when calls are free: the part is loaded from then on.
         if self.first_use and key not in self._loaded:
             self._loaded.add(key)
-            self.spend(FIRST_USE_NS[part])
+            self.skip_launches(self._paced(FIRST_USE_NS[part]))
 
     def start_context(self) -> None:
         """Charge the creation of the CUDA context, the first time only."""
         if self.first_use and "context" not in self._loaded:
             self._loaded.add("context")
-            self.spend(self.costs.context_ns)
+            self.skip_launches(self._paced(self.costs.context_ns))
 
     def launch(self, task: StreamTask, host_ns: int) -> StreamTask:
         """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
         self._refuse_in_action()
         self.start_context()
+        # A wait for room in the queue is part of the call, and no wait before it.
+        launch_ns = self._launch_ns(host_ns)
         # The launch queue belongs to a device: a full one does not delay launches on another.
         device = task.stream.device
         if device.n_pending >= self.costs.queue_depth:
             self.now_ns = max(self.now_ns, device.drain_to(self.costs.queue_depth - 1))
         self.n_launched += 1
-        self.now_ns += self._launch_ns(host_ns)
+        self.now_ns += launch_ns
+        # Without a time of its own it is the simulator's, and warms nothing.
+        if host_ns:
+            self._launched_ns = self.now_ns
         self.submit(task)
         return task
 
     def _launch_ns(self, host_ns: int) -> int:
         """Return the time of a launch, which is longer after the host has launched nothing."""
-        recorded = self.recorded
-        if recorded.after_wait:
-            slowdown = recorded.slowdown(self.now_ns - self._launched_ns)
-            if self._has_slept:
-                slowdown = max(slowdown, recorded.after_sleep)
-            self._has_slept = False
-            # The launches before this one have warmed the host, but not all of it.
-            cold_share = max(slowdown - 1, self._cold_share)
-            self._cold_share = cold_share * recorded.next_share
-            host_ns = round(host_ns * (1 + cold_share))
-        host_ns = self._paced(host_ns)
-        self._launched_ns = self.now_ns + host_ns
-        return host_ns
+        if not host_ns:
+            return 0
+        idle_ns = self.now_ns - self._launched_ns
+        # Nearly every launch follows one that has just returned.
+        if idle_ns > self._cold_after_ns or self._cold_share or self._has_slept:
+            host_ns = round(host_ns * (1 + self._cold_now(idle_ns)))
+        return self._paced(host_ns)
+
+    def _cold_now(self, idle_ns: int) -> float:
+        """Return the share of its time that the next launch takes longer on a cold host."""
+        cold = self._cold
+        slowdown = cold.slowdown(idle_ns)
+        if self._has_slept:
+            slowdown = max(slowdown, cold.after_sleep)
+        self._has_slept = False
+        # The launches before this one have warmed the host, but not all of it.
+        share = max(slowdown - 1, self._cold_share)
+        left = share * cold.next_share
+        self._cold_share = left if left > _LEAST_SHARE else 0.0
+        return share
 
     def submit(self, task: StreamTask) -> None:
         """Give ``task`` to its device; this takes no host time."""

@@ -4,7 +4,7 @@
 """
 
 import json
-from collections.abc import Sequence
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,6 +26,29 @@ class RecordedHost:
         The recording's name.
     factor
         How many times longer a call takes it than the model's host.
+
+    Examples
+    --------
+    >>> print(recorded_host("h100-sxm-2026-11"))
+    the host of h100-sxm-2026-11 takes 1.23 times as long for a call as the model's
+    """
+
+    name: str
+    factor: float
+
+    def __str__(self) -> str:
+        if self is MODEL_HOST:
+            return "the model's host"
+        pace = f"takes {self.factor:g} times as long for a call as the model's"
+        return f"the host of {self.name} {pace}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColdHost:
+    """How much longer a call takes any host after it has launched nothing for a while.
+
+    Attributes
+    ----------
     waits_ns, after_wait
         After the host has launched nothing for these times, how many times as long the next call
         that launches takes. Between them the factor is interpolated, both as logarithms.
@@ -36,59 +59,50 @@ class RecordedHost:
 
     Examples
     --------
-    >>> host = recorded_host("h100-sxm-2026-11")
-    >>> print(host)
-    the host of h100-sxm-2026-11 takes 1.23 times as long for a call as the model's
-    >>> host.slowdown(10_000), round(host.slowdown(21_000_000), 1)
+    >>> cold = cold_host()
+    >>> cold.slowdown(10_000), round(cold.slowdown(21_000_000), 1)
     (1.0, 3.8)
     """
 
-    name: str
-    factor: float
-    waits_ns: tuple[int, ...] = ()
-    after_wait: tuple[float, ...] = ()
-    after_sleep: float = 1.0
-    next_share: float = 0.0
+    waits_ns: tuple[int, ...]
+    after_wait: tuple[float, ...]
+    after_sleep: float
+    next_share: float
 
-    def __str__(self) -> str:
-        if self is MODEL_HOST:
-            return "the model's host"
-        pace = f"takes {self.factor:g} times as long for a call as the model's"
-        return f"the host of {self.name} {pace}"
+    @property
+    def starts_ns(self) -> int:
+        """The longest time without a launch that changes nothing."""
+        return self.waits_ns[0]
 
     def slowdown(self, idle_ns: int) -> float:
         """Return how many times as long a launch takes after ``idle_ns`` without one."""
-        return _interpolated(idle_ns, self.waits_ns, self.after_wait)
-
-
-def _interpolated(x: float, points: Sequence[float], values: Sequence[float]) -> float:
-    # Constant beyond the last point: nothing longer was measured.
-    if not points or x <= points[0]:
-        return 1.0
-    for low, high, first, last in zip(points, points[1:], values, values[1:], strict=False):
-        if x < high:
-            share = log(x / low) / log(high / low)
-            return exp(log(first) + share * log(last / first))
-    return values[-1]
+        if idle_ns <= self.starts_ns:
+            return 1.0
+        # Constant beyond the last point: nothing longer was measured.
+        if idle_ns >= self.waits_ns[-1]:
+            return self.after_wait[-1]
+        at = bisect_right(self.waits_ns, idle_ns)
+        (low, high), (first, last) = (
+            row[at - 1 : at + 1] for row in (self.waits_ns, self.after_wait)
+        )
+        share = log(idle_ns / low) / log(high / low)
+        return exp(log(first) + share * log(last / first))
 
 
 MODEL_HOST = RecordedHost("the model", 1.0)
 
 
+def _recorded() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
+    return data
+
+
 @cache
-def _recorded() -> dict[str, RecordedHost]:
-    hosts: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))["hosts"]
-    return {
-        name: RecordedHost(
-            name,
-            each["factor"],
-            tuple(round(us * 1_000) for us in each.get("waits_us", ())),
-            tuple(each.get("after_wait", ())),
-            each.get("after_sleep", 1.0),
-            each.get("next_share", 0.0),
-        )
-        for name, each in hosts.items()
-    }
+def cold_host() -> ColdHost:
+    """Return what was measured after waits, on the one host where it was."""
+    cold = _recorded()["cold"]
+    waits_ns = tuple(round(us * 1_000) for us in cold["waits_us"])
+    return ColdHost(waits_ns, tuple(cold["after_wait"]), cold["after_sleep"], cold["next_share"])
 
 
 def recorded_host(name: str) -> RecordedHost:
@@ -99,7 +113,7 @@ def recorded_host(name: str) -> RecordedHost:
     UnknownNameError
         If no recording of that name has a host.
     """
-    known = _recorded()
+    known = _recorded()["hosts"]
     if name not in known:
         raise UnknownNameError("recorded host", name, tuple(known))
-    return known[name]
+    return RecordedHost(name, known[name]["factor"])
