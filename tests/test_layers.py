@@ -156,7 +156,7 @@ def test_import_is_light(module: str) -> None:
 @pytest.mark.slow
 def test_pictures_load_no_widgets() -> None:
     """Importing what can be shown as a widget imports neither a widget library nor pyplot."""
-    code = "import gpulab.views.explorers, gpulab.tracing._widget, sys; print(*sys.modules)"
+    code = "import gpulab.views.explorers, gpulab.tracing._page, sys; print(*sys.modules)"
     loaded = set(run_python(code).stdout.split())
     assert loaded.isdisjoint({"ipywidgets", "anywidget", "matplotlib.pyplot"})
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpulab.tracing._timeline import Timeline
 
 
-# A static picture cannot be zoomed, so it needs fewer bars than the widget (20,000).
+# A static picture cannot be zoomed, so it needs fewer bars than the page.
 MAX_BARS = 3_000
 MAX_ARROWS = 60
 _ROW_IN, _MARGIN_IN = 0.36, 1.7
@@ -75,11 +75,20 @@ class _TimelinePlot(Plot):
 
     @property
     def words(self) -> str:
-        reads = [
+        return "\n".join([*self.summary.lines(), *self.reads, *self.notes])
+
+    @property
+    def reads(self) -> list[str]:
+        """What each pair of events reads, in a sentence."""
+        return [
             f"Two events on {pair.lane} are {format_time(pair.duration_s)} apart."
             for pair in self.pairs
         ]
-        return "\n".join([*self.summary.lines(), *reads, *self.notes])
+
+    @property
+    def source(self) -> str:
+        """Where the spans come from, short enough for a title."""
+        return shortened(self.record.place, _MOST_PLACE)
 
     @property
     def pairs(self) -> tuple[EventPair, ...]:
@@ -221,8 +230,7 @@ def draw_timeline(
     plot = timeline_plot(record, summary)
     if alt is not None:
         alt = "\n".join([alt, *plot.notes])
-    label = shortened(record.place, _MOST_PLACE)
-    return plot.figure(title=title, alt=alt, ax_size=ax_size, source=label)
+    return plot.figure(title=title, alt=alt, ax_size=ax_size, source=plot.source)
 
 
 def title_of(series: CounterSeries, shown: Drawing) -> str:

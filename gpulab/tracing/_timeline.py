@@ -156,7 +156,7 @@ class Timeline(Saved):
     __repr__ = __str__
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        # Imported here: a program without a notebook needs neither anywidget nor matplotlib.
-        from gpulab.tracing._widget import bundle
+        # Imported here: a program without a notebook needs no matplotlib.
+        from gpulab.tracing._page import bundle
 
         return bundle(self)

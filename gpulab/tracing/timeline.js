@@ -50,13 +50,6 @@ const ZOOM_STEP = 1.6;
 const GLIDE_MS = 140;
 const PRESENTED = 1.8; // scale of the picture in presentation mode
 
-export default { render };
-
-function render({ model, el }) {
-  const chart = new TimelineView(el, model);
-  return () => chart.close();
-}
-
 // ---------------------------------------------------------------- the data
 
 class Spans {
@@ -351,14 +344,15 @@ class Page {
     this.arrowsBox.checked = true;
     this.arrowsLabel = tag("label", { class: "gpulab-controls" }, this.arrowsBox, "arrows");
     this.range = tag("span", { class: "quiet" });
-    const bar = titleBar(drawing);
-    bar.append(
+    return tag(
+      "div",
+      { class: "bar" },
+      tag("span", { class: "title" }, drawing.title),
       this.range,
       tag("span", { class: "group gpulab-controls" }, ...buttons),
       this.arrowsLabel,
       this.presentation.button(),
     );
-    return bar;
   }
 
   folded(drawing) {
@@ -425,14 +419,6 @@ class Page {
     this.range.textContent = view.inWords();
     Object.assign(this.root.dataset, { fromUs: view.from, toUs: view.to, selected });
   }
-}
-
-function titleBar(drawing) {
-  return tag(
-    "div",
-    { class: "bar" },
-    tag("span", { class: "title" }, `Timeline (${drawing.place})`),
-  );
 }
 
 // ---------------------------------------------------------------- the selected span
@@ -626,18 +612,18 @@ class Pointer {
     this.drag = null;
   }
 
-  listen(listeners) {
+  listen() {
     const { svg } = this.page;
     // Only a listener that is not passive can keep the page from scrolling.
-    listeners.on(svg, "wheel", event => this.wheel(event), { passive: false });
-    listeners.on(svg, "pointerdown", event => this.press(event));
-    listeners.on(svg, "pointermove", event => this.move(event));
-    listeners.on(svg, "pointerup", event => this.release(event));
-    listeners.on(svg, "pointercancel", () => {
+    svg.addEventListener("wheel", event => this.wheel(event), { passive: false });
+    svg.addEventListener("pointerdown", event => this.press(event));
+    svg.addEventListener("pointermove", event => this.move(event));
+    svg.addEventListener("pointerup", event => this.release(event));
+    svg.addEventListener("pointercancel", () => {
       this.drag = null;
     });
-    listeners.on(svg, "pointerleave", () => this.selection.hover(-1));
-    listeners.on(svg, "dblclick", event => this.open(event));
+    svg.addEventListener("pointerleave", () => this.selection.hover(-1));
+    svg.addEventListener("dblclick", event => this.open(event));
   }
 
   wheel(event) {
@@ -722,8 +708,8 @@ class Keyboard {
     this.cameFrom = -1; // the span from which the last arrow was followed
   }
 
-  listen(listeners) {
-    listeners.on(this.page.svg, "keydown", event => this.press(event));
+  listen() {
+    this.page.svg.addEventListener("keydown", event => this.press(event));
   }
 
   press(event) {
@@ -820,63 +806,32 @@ class Keyboard {
 
 // ---------------------------------------------------------------- the chart
 
-class TimelineView {
-  constructor(el, model) {
-    this.model = model;
-    this.root = tag("div", { class: "gpulab-timeline", role: "group" });
-    el.append(this.root);
-    this.releaseKeys = keepKeys(this.root);
+export class TimelineView {
+  constructor(host, drawing) {
+    const names = { class: "gpulab-timeline", role: "group", "aria-label": drawing.title };
+    this.root = tag("div", names, tag("style", {}, LOOK + LANES_STYLE + STYLE));
+    host.replaceChildren(this.root);
+    keepKeys(this.root);
     this.presentation = new Presentation(this.root, () => this.present());
-    this.listeners = new Listeners();
-    this.reload = () => this.load();
-    this.load();
-    model.on("change:drawing", this.reload);
-  }
-
-  close() {
-    this.model.off("change:drawing", this.reload);
-    this.leave();
-    this.presentation.close();
-    this.releaseKeys();
-    this.root.remove();
-  }
-
-  leave() {
-    cancelAnimationFrame(this.frame);
-    clearTimeout(this.announcing);
-    this.frame = 0;
-    this.listeners.close();
-  }
-
-  load() {
-    this.leave();
-    const drawing = this.model.get("drawing");
-    this.root.replaceChildren(tag("style", {}, LOOK + LANES_STYLE + STYLE));
-    this.root.setAttribute("aria-label", `Timeline of ${drawing.place}`);
-    if (drawing.start.byteLength) this.build(drawing);
-    else this.root.append(titleBar(drawing), tag("p", { class: "empty" }, drawing.summary));
-  }
-
-  build(drawing) {
     const spans = new Spans(drawing);
     this.view = new Viewport(spans.length, spans.gutter, () => this.moved());
     this.page = new Page(this.root, drawing, spans, this.view, this.presentation);
     this.selection = new Selection(spans, this.view, this.page, () => this.paint());
     const parts = [spans, this.view, this.page, this.selection];
     this.painter = new Painter(...parts);
-    new Pointer(...parts).listen(this.listeners);
-    new Keyboard(...parts).listen(this.listeners);
+    new Pointer(...parts).listen();
+    new Keyboard(...parts).listen();
     this.listen();
     this.resize();
   }
 
   listen() {
     const { svg, arrowsBox } = this.page;
-    this.listeners.on(arrowsBox, "change", () => this.paint());
-    this.listeners.on(svg, "focus", () => {
+    arrowsBox.addEventListener("change", () => this.paint());
+    svg.addEventListener("focus", () => {
       if (this.selection.selected < 0) this.page.tell("");
     });
-    this.listeners.observe(new ResizeObserver(() => this.resize()), this.root);
+    new ResizeObserver(() => this.resize()).observe(this.root);
   }
 
   resize() {
@@ -913,32 +868,11 @@ class TimelineView {
   }
 }
 
-// Keeps all listeners and observers, so that they can be removed together.
-class Listeners {
-  constructor() {
-    this.undo = [];
-  }
-
-  on(target, name, action, options) {
-    target.addEventListener(name, action, options);
-    this.undo.push(() => target.removeEventListener(name, action, options));
-  }
-
-  observe(observer, ...what) {
-    observer.observe(...what);
-    this.undo.push(() => observer.disconnect());
-  }
-
-  close() {
-    for (const action of this.undo.splice(0)) action();
-  }
-}
-
 // ---------------------------------------------------------------- helpers
 
 function decode(drawing) {
-  const floats = view => new Float64Array(bytes(view));
-  const whole = view => new Int32Array(bytes(view));
+  const floats = text => new Float64Array(bytes(text));
+  const whole = text => new Int32Array(bytes(text));
   const series = drawing.series.map(one => ({
     ...one,
     times: floats(one.times),
@@ -969,10 +903,8 @@ function decode(drawing) {
   };
 }
 
-function bytes(view) {
-  // A copy, because a Float64Array must begin at a multiple of 8 bytes, and a view may begin
-  // anywhere.
-  return view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
+function bytes(text) {
+  return Uint8Array.from(atob(text), letter => letter.charCodeAt(0)).buffer;
 }
 
 function sizeText(size) {

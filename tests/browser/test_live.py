@@ -27,10 +27,17 @@ out = torch.empty_like(a)""",
 trace = live.load(lambda: torch.mm(a, a, out=out), duration_s=3600)
 trace""",
     """\
+from gpulab import plots
+sizes = ({"size": 2**k, "duration_s": 1e-6 * 2**k, "series": "x"} for k in range(1, 40))
+live.series(
+    (threading.Event().wait(0.3) or row for row in sizes),
+    plots.scaling, title="A series", alt="It rises.",
+)""",
+    """\
 left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.name]
 f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
 ]
-# The number of points of the clock, which grows while the cell runs.
+# The number of points of the first curve, which grows while the cell runs.
 GROWN = """([cell, n_before]) => {
     const line = cell.querySelector('.live polyline.curve');
     const n_points = line ? line.getAttribute('points').split(',').length / 2 : 0;
@@ -51,36 +58,45 @@ def test_a_live_picture_grows_and_is_stopped(lab: Lab) -> None:
 def _watch(page: "Page", notebook: "Locator") -> None:
     """Run the cells one by one, and stop the load by interrupt and by button."""
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    first, second, third = (notebook.locator(".jp-CodeCell").nth(n) for n in range(3))
+    first, load, series, last = (notebook.locator(".jp-CodeCell").nth(n) for n in range(4))
     run_cell(first)
     _wait(page, first)
-    stops = {
-        "stopped by an interrupt": page.locator("[data-jp-item-name=interrupt]:visible").first,
-        "stopped by the Stop button": second.get_by_role("button", name="Stop"),
-    }
-    for number, (words, button) in enumerate(stops.items()):
-        run_cell(second)
-        second.locator(".jp-InputArea-prompt", has_text="[*]").wait_for()
-        n_points = 0
-        for _ in range(3):
-            grown = page.wait_for_function(
-                GROWN, arg=[second.element_handle(), n_points], polling=100
-            )
-            n_points = grown.json_value()
-        assert axe_findings(page, ".live") == []
-        take_picture(page, f"live_{number}_running")
-        button.click()
-        _wait(page, second)
-        picture = second.locator("figure.gpulab-figure img")
-        second.locator(f'figure img[alt*="The GPU under load, {words} after"]').wait_for()
-        take_picture(page, f"live_{number}_stopped")
-        assert picture.count() == 1
-        assert words in second.locator(".jp-OutputArea").inner_text()
-        second.get_by_role("button", name="Stop").wait_for(state="detached")
-        assert second.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
-    run_cell(third)
-    _wait(page, third)
-    assert "left: [], drained: True" in third.locator(".jp-OutputArea").inner_text()
+    interrupt = page.locator("[data-jp-item-name=interrupt]:visible").first
+    _stop(page, load, "The GPU under load, stopped by an interrupt", interrupt)
+    for cell, title in ((load, "The GPU under load"), (series, "A series")):
+        button = cell.get_by_role("button", name="Stop")
+        _stop(page, cell, f"{title}, stopped by the Stop button", button)
+    run_cell(last)
+    _wait(page, last)
+    assert "left: [], drained: True" in last.locator(".jp-OutputArea").inner_text()
+
+
+def _stop(page: "Page", cell: "Locator", words: str, button: "Locator") -> None:
+    """Watch a cell's picture grow, try keys in it, stop it, and look at what stays."""
+    run_cell(cell)
+    cell.locator(".jp-InputArea-prompt", has_text="[*]").wait_for()
+    n_points = 0
+    for _ in range(3):
+        grown = page.wait_for_function(GROWN, arg=[cell.element_handle(), n_points], polling=100)
+        n_points = grown.json_value()
+    cells = page.locator(".jp-Cell:visible")
+    n_cells = cells.count()
+    for key in ("d", "d", "x", "a", "Delete", "ArrowRight"):
+        cell.locator(".live .plane").first.focus()
+        page.keyboard.press(key)
+    assert cells.count() == n_cells
+    assert ": " in cell.locator(".live .told").inner_text()
+    assert axe_findings(page, ".live") == []
+    name = words.replace(" ", "_").replace(",", "")
+    take_picture(page, f"live_{name}_running")
+    button.click()
+    _wait(page, cell)
+    picture = cell.locator("figure.gpulab-figure img")
+    cell.locator(f'figure img[alt*="{words} after"]').wait_for()
+    take_picture(page, f"live_{name}_stopped")
+    assert picture.count() == 1
+    cell.get_by_role("button", name="Stop").wait_for(state="detached")
+    assert cell.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
 
 
 def _wait(page: "Page", cell: "Locator") -> None:

@@ -1,16 +1,25 @@
-"""A saved notebook that Jupyter does not trust, and its exported page, show words."""
+"""A saved notebook that Jupyter does not trust shows words; its exported page is alive."""
 
 import json
 import urllib.request
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.jupyterlab import Lab, needs_browser, put_notebook, run_all, upload
+from tests.support.jupyterlab import (
+    Lab,
+    axe_findings,
+    needs_browser,
+    put_notebook,
+    run_all,
+    upload,
+)
 
 pytestmark = needs_browser
 
+DRAW = "exercises.draw('How long?', ..., name='04.saved', axes=TEN_CALLS)"
 CELLS = [
     "import gpulab\nfrom gpulab import exercises, explorers\ngpulab.use('H200')",
     "exercises.predict('01.naive')",
@@ -18,6 +27,8 @@ CELLS = [
     "explorers.crossover_explorer('matmul')",
     "explorers.roofline_explorer(operations=('add', 'exp'))",
     "explorers.machine_explorer()",
+    "import torch\nx = torch.ones(1 << 20, device='cuda')\ngpulab.timeline(lambda: x + x)",
+    "from gpulab.exercises.lesson_04 import TEN_CALLS\n" + DRAW,
 ]
 WORDS = [
     'in place of the three dots in exercises.predict("01.naive", ...)',
@@ -25,7 +36,16 @@ WORDS = [
     "Crossing: n = 178 [175, 180].",
     "14 points of 2 operations",
     "The machine in words",
+    "cuda:0: busy",
+    "How long? Draw it on the axes",
 ]
+# What is alive in a page, and the part of it that takes keys.
+ALIVE = {
+    ".explorer >> nth=0": ".plane",
+    ".explorer >> nth=1": ".plane",
+    ".gpulab-timeline": "svg.chart",
+    ".sketch": "[role=slider]",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +56,7 @@ def saved(lab: Lab) -> dict[str, Any]:
         run_all(lab.page)
         notebook.locator("form.answer").wait_for()
         notebook.locator(".gpulab-machine").wait_for()
+        notebook.locator(".sketch:visible").wait_for()
         lab.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     parts = urlsplit(lab.address)
     request = urllib.request.Request(
@@ -61,8 +82,8 @@ def test_an_untrusted_notebook_shows_words(saved: dict[str, Any], lab: Lab) -> N
 
 # nbconvert has no words for a widget; they are in the output beside it.
 @pytest.mark.filterwarnings("ignore:Your element with mimetype")
-def test_an_exported_page_shows_words(saved: dict[str, Any]) -> None:
-    """Nbconvert writes them into its page, and no form hides them there."""
+def test_an_exported_page_is_alive(saved: dict[str, Any], lab: Lab, tmp_path: Path) -> None:
+    """From a file, without kernel and server, pictures answer to keys, and forms are words."""
     import nbformat
     from nbconvert import HTMLExporter
 
@@ -71,3 +92,21 @@ def test_an_exported_page_shows_words(saved: dict[str, Any]) -> None:
     page, _ = exporter().from_notebook_node(read(saved))
     for words in WORDS:
         assert words.replace('"', "&quot;") in page or words in page
+    path = tmp_path / "exported.html"
+    path.write_text(page, "utf-8")
+    browser: Any = lab.page.context.browser
+    opened = browser.new_page()
+    opened.goto(path.as_uri())
+    for root, stage in ALIVE.items():
+        told = opened.locator(root).locator(".told")
+        before = told.inner_text()
+        opened.locator(root).locator(stage).focus()
+        opened.keyboard.press("ArrowRight")
+        opened.wait_for_function(
+            "([told, before]) => told.innerText !== before",
+            arg=[told.element_handle(), before],
+            polling=100,
+        )
+    assert opened.locator("form.asked").count() == 0
+    assert axe_findings(opened, ".gpulab") == []
+    opened.close()

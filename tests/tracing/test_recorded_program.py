@@ -6,7 +6,7 @@ import pytest
 
 from gpulab.tracing import Timeline
 from gpulab.tracing._flows import flows
-from gpulab.tracing._widget import content
+from gpulab.tracing._page import content
 from gpulab.views.plots import draw_timeline
 
 COPIES, KERNELS = 6, 12
@@ -55,9 +55,8 @@ def test_summary_of_the_double_buffer(recorded: Timeline) -> None:
 def test_pictures_show_the_same(recorded: Timeline) -> None:
     """Widget and picture have the same lanes and series, and name the source."""
     names = ["host", "stream 7", "stream 17", "queue depth", "memory"]
-    sent = content(recorded, recorded.summary())
+    sent = content(recorded)
     assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names
-    assert sent["place"] == "NVIDIA H200, recorded"
     description = draw_timeline(recorded).description
     assert f"the rows {', '.join(names[:3])}, between events, queue depth (≤ " in description
     assert "NVIDIA H200, recorded" in description

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent
 
 
-def page_html(name: str, mark: str, numbers: dict[str, Any], still: str) -> str:
-    """Return HTML that shows an explorer or axes to draw on, without kernel and network.
+def page_html(name: str | Path, mark: str, numbers: dict[str, Any], still: str) -> str:
+    """Return HTML that shows an explorer, timeline or axes to draw on, without kernel or network.
 
     Parameters
     ----------
     name
-        ``"crossover"``, ``"roofline"`` or ``"sketch"``.
+        ``"crossover"``, ``"roofline"``, ``"sketch"``, or the path of another page's script.
     mark
         A text of its own for each output, by which script and widget find the element.
     numbers
@@ -39,8 +39,9 @@ def page_html(name: str, mark: str, numbers: dict[str, Any], still: str) -> str:
 
 
 @cache
-def _page_script(name: str) -> str:
-    return script(_FOLDER / name / "page.js").replace("</", "<\\/")
+def _page_script(name: str | Path) -> str:
+    path = name if isinstance(name, Path) else _FOLDER / name / "page.js"
+    return script(path).replace("</", "<\\/")
 
 
 @cache  # not at import: half of the package would wait for the widgets to load

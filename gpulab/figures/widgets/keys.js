@@ -5,11 +5,7 @@ const EDITING = "acvxyz"; // with Ctrl or Cmd, these edit a text or undo a step 
 // While the focus is inside of `root`, only Shift+Enter and keys with Ctrl or Cmd reach the
 // notebook, without those for editing. Returns a function that ends this.
 export function keepKeys(root) {
-  // JupyterLab listens on the document, before any element does; so this listens on the window.
-  const decide = event => {
-    if (!root.contains(event.target)) return;
-    root.toggleAttribute("data-lm-suppress-shortcuts", !isForNotebook(event));
-  };
+  const decide = deciding(new WeakRef(root));
   // For other front ends, after the widget has had the key.
   const stop = event => {
     if (!isForNotebook(event)) event.stopPropagation();
@@ -19,6 +15,17 @@ export function keepKeys(root) {
   return () => {
     window.removeEventListener("keydown", decide, true);
     root.removeEventListener("keydown", stop);
+  };
+}
+
+// JupyterLab listens on the document, before any element does; so this listens on the window. It
+// does not keep the element of an output that was cleared.
+function deciding(kept) {
+  return function decide(event) {
+    const root = kept.deref();
+    if (!root) window.removeEventListener("keydown", decide, true);
+    else if (root.contains(event.target))
+      root.toggleAttribute("data-lm-suppress-shortcuts", !isForNotebook(event));
   };
 }
 

@@ -11,6 +11,7 @@ from gpulab.core.markup import clean
 from gpulab.core.progress import Bar
 from gpulab.figures import Figure, widgets
 from gpulab.views.live._stop import Stop, StopButton
+from gpulab.views.live._view import view_of_figure
 
 PERIOD_S = 0.2  # least time from the end of one drawing to the beginning of the next
 # Drawing takes at most half of the time: after one that took 1 s, the work has 1 s to itself.
@@ -76,15 +77,12 @@ class ExportScreen(Screen):
 class NotebookScreen(Screen):
     """A picture that grows in its place, a few times a second.
 
-    With a ``view`` the page draws it, so that a load does not wait for matplotlib; without one,
-    each frame is a figure. At the end there is a figure, which a saved notebook keeps.
+    The page draws it. At the end there is a figure, which a saved notebook keeps.
     """
 
     is_watched = True
 
-    def __init__(
-        self, draw: Draw, view: View | None, note: Callable[[float], str], stop: Stop
-    ) -> None:
+    def __init__(self, draw: Draw, view: View, note: Callable[[float], str], stop: Stop) -> None:
         from IPython.display import display
 
         self._draw, self._view = draw, view
@@ -109,14 +107,12 @@ class NotebookScreen(Screen):
         self._due_s = drawn_s + max(PERIOD_S, _REST * (drawn_s - began_s))
 
     def _show_frame(self, record: object, note: str) -> None:
-        if self._view is None:
-            self._handle.update(_frame(self._draw(record), note), raw=True)
-        elif self._widget is None:
-            self._widget = widgets.view_class("live")(view=self._view(record, note))
-            shown = widgets.widget_data(self._widget) | _plain(note)
-            self._handle.update(shown, raw=True)
+        view = self._view(record, note)
+        if self._widget is None:
+            self._widget = widgets.view_class("live")(view=view)
+            self._handle.update(widgets.widget_data(self._widget) | _plain(note), raw=True)
         else:
-            self._widget.view = self._view(record, note)
+            self._widget.view = view
 
     def close(self, record: object | None, note: str) -> None:
         """Draw the final figure and remove the button."""
@@ -152,12 +148,13 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     progress
         Whether anything is shown before the end.
     view
-        For a page that draws growing pictures itself; None: each is a figure.
+        Returns what the page draws while the picture grows; None: what the figure shows.
     """
     if widgets.jupyter_kernel() is None:
         return TextScreen(activity, total, unit) if progress else Screen()
     if progress and widgets.is_watched():
         of = "" if total is None else f" of {total:g}"
+        view = view or (lambda record, note: view_of_figure(draw(record), note))
         return NotebookScreen(draw, view, partial(_note, activity, f"{of}{unit}"), stop)
     return ExportScreen(draw)
 
@@ -169,10 +166,3 @@ def _note(activity: str, of: str, n_done: float) -> str:
 
 def _plain(note: str) -> dict[str, str]:
     return {"text/plain": visible(note), "text/html": f"<p>{clean(note)}</p>"}
-
-
-def _frame(figure: Figure, note: str) -> dict[str, str]:
-    return {
-        "text/plain": visible(f"{figure.description} {note}"),
-        "text/html": f"{figure._repr_html_()}<p>{clean(note)}</p>",
-    }

@@ -1,11 +1,8 @@
 """Draw a GPU's clock and power under load: two panels over one time axis."""
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpulab.core import palette
 from gpulab.core.errors import InvalidOptionError
-from gpulab.core.foreign_text import visible
 from gpulab.figures import (
     MUTED,
     check_axes,
@@ -15,7 +12,6 @@ from gpulab.figures import (
     marks,
     source_of,
 )
-from gpulab.gpus.provenance import device_label
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +22,6 @@ if TYPE_CHECKING:
 
 SIZE_IN = (9.0, 4.6)
 _TIME = "time since the first reading (s)"
-_MOST_POINTS = 500
 _HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
 
 
@@ -80,29 +75,6 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     ax.tick_params(labelbottom=False)
     ax.get_xaxis().get_label().set_visible(False)
     return ax
-
-
-def view_of(record: "Trace", note: str, *, title: str) -> dict[str, Any]:
-    """Return a trace as a page draws it while it grows; ``widgets/live/live.js`` does."""
-    # A page shows no more points, and an hour of readings would be sent at each frame.
-    readings = record.readings[:: math.ceil(len(record.readings) / _MOST_POINTS)]
-    colour = look_of("GPU").colour
-    return {
-        "title": visible(f"{title} ({device_label(record.device_name, record.source)})"),
-        "note": note,
-        "span_s": record.asked_s,
-        "times_s": [reading.at_s - readings[0].at_s for reading in readings],
-        "panels": [
-            {
-                "label": panel.label,
-                "colour": f"light-dark({colour}, {palette.ON_DARK[colour]})",
-                "values": [getattr(reading, panel.column) for reading in readings],
-                "limit": getattr(readings[-1], panel.limit) if panel.limit else None,
-                "limit_name": panel.limit_name,
-            }
-            for panel in PANELS
-        ],
-    }
 
 
 def alt_of(record: "Trace") -> str:

@@ -30,10 +30,11 @@ from gpulab.figures import Figure, provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
-from gpulab.views.live._figure import SIZE_IN, alt_of, live, view_of
+from gpulab.views.live._figure import SIZE_IN, alt_of, live
 from gpulab.views.live._loop import run_load, run_series
 from gpulab.views.live._records import Series, Trace
 from gpulab.views.live._stop import Stop
+from gpulab.views.live._view import view_of_trace
 from gpulab.views.plots import check_figure, draw_ladder
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
             unit=" s",
             total=duration_s,
             progress=progress,
-            view=partial(view_of, title=title),
+            view=partial(view_of_trace, title=title),
         )
         so_far = partial(
             Trace,

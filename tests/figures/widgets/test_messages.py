@@ -13,8 +13,6 @@ from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._guess_form import GuessForm
 from gpulab.exercises.journal import filled_form_of, journal
 from gpulab.figures.widgets import listen, view_class
-from gpulab.tracing import Timeline
-from gpulab.tracing._widget import view
 from gpulab.views.live import _stop
 from tests.exercises.test_answer_form import given_right
 from tests.exercises.test_journal import folder
@@ -144,12 +142,6 @@ def machine() -> Page:
     return Page(made.widget, messages, lambda: None, made)
 
 
-def timeline() -> Page:
-    """Return a timeline, which hears nothing."""
-    shown = view(Timeline((), "virtual", "NVIDIA H200"))
-    return Page(shown, [{"do": "zoom"}], lambda: dict(shown.drawing))
-
-
 def live() -> Page:
     """Return the Stop button of a live figure."""
     stop = _stop.Stop()
@@ -169,7 +161,6 @@ PAGES: dict[str, Callable[[], Page]] = {
     "crossover": lambda: explorer(explorers.crossover_explorer),
     "roofline": lambda: explorer(explorers.roofline_explorer),
     "machine": machine,
-    "timeline": timeline,
     "live": live,
 }
 

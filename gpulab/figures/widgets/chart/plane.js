@@ -7,12 +7,15 @@ const WIDE = { top: 24, right: 132, bottom: 46, left: 62 },
   NARROW = { top: 24, right: 104, bottom: 44, left: 62 };
 const NARROW_PX = 480, // beside JupyterLab's bars a picture has 556
   BRUSH_PX = 8,
+  NAME_GAP_PX = 16,
+  LETTER_PX = 7.2, // a wide one of the names of rows
+  NAMES_SHARE = 0.45, // of the picture, at most
   ZOOM_MS = 350;
 
 export class Plane {
   // Paper on which the learner draws cannot be zoomed: there the pointer draws.
   constructor(host, { label, x, y, redraw, canZoom = true }) {
-    Object.assign(this, { host, x, y, redraw });
+    Object.assign(this, { host, x, y, redraw, names_px: 0 });
     const clip = `gpulab-plane-${Math.random().toString(36).slice(2)}`; // each output has its own script
     this.frame = drawn("rect");
     this.root = drawn(
@@ -41,7 +44,8 @@ export class Plane {
   resize() {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (!width || !height || (width === this.width && height === this.height)) return;
-    const { top, right, bottom, left } = width < NARROW_PX ? NARROW : WIDE;
+    const { top, right, bottom, left: least } = width < NARROW_PX ? NARROW : WIDE;
+    const left = Math.max(least, Math.min(this.names_px, NAMES_SHARE * width));
     Object.assign(this, { width, height, left, top, right: width - right, bottom: height - bottom });
     this.root.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const inside = { x: left, y: top, width: this.right - left, height: this.bottom - top };
@@ -49,6 +53,15 @@ export class Plane {
     this.x.pixels = [left, this.right];
     this.y.pixels = [this.bottom, top];
     this.redraw();
+  }
+
+  // Makes room for names of rows at the left.
+  leave(names) {
+    const names_px = Math.max(0, ...names.map(name => NAME_GAP_PX + LETTER_PX * name.length));
+    if (names_px === this.names_px) return;
+    this.names_px = names_px;
+    this.width = 0;
+    this.resize();
   }
 
   get isNarrow() {
