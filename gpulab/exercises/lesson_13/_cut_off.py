@@ -43,7 +43,7 @@ def cut_off(program: Callable[..., object], *given: object) -> object:
         try:
             return program(*given)
         except CutOffError as error:
-            return f"Cut off: {error}"
+            return f"Cut off: {error}".replace("; ", ";\n")  # a line fits the page
         finally:
             torch.cuda.synchronize()
 
