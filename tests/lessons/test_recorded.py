@@ -1,8 +1,8 @@
 """Every figure that a lesson calls recorded is what the data say, to its last digit.
 
 Each sentence has a form with places for its figures. They come from the saved claims, the shipped
-recordings, the results and pages of benchmarks, and ``benchmarks/results/lesson-figures.json``: what
-a visit to an H200 recorded, and the values of claims that no lesson makes any more.
+recordings, the results and pages of benchmarks, and ``benchmarks/results/lesson-figures.json``:
+what a visit to an H200 recorded, and the values of claims that no lesson makes any more.
 """
 
 import json
@@ -97,7 +97,7 @@ def launches_of(works: dict[str, Any]) -> Iterator[Said]:
 
 
 def loads_of(load: dict[str, Any]) -> Iterator[Said]:
-    """Yield what lesson 05 says about clock and power: rows of time, MHz, watts, degrees, reason."""
+    """Yield what lesson 05 says of rows with a time, MHz, watts, degrees and a reason."""
     rows = load["rows"]
     lower = next(index for index, row in enumerate(rows) if row[1] < 0.9 * rows[0][1])
     named = next(index for index, row in enumerate(rows) if row[4])
@@ -113,7 +113,11 @@ def loads_of(load: dict[str, Any]) -> Iterator[Said]:
     yield "05", form, [min(load["ms_first"]), load["ms_1000"], step_s]
     renewed_s = [after[0] for before, after in pairwise(rows) if after[2] != before[2]]
     every_s = median(after - before for before, after in pairwise(renewed_s))
-    yield "05", "the driver renews its readings every {:.1f} s. It", [every_s]
+    form = (
+        "renews its readings every {:.1f} s. It names the reason {:.1f} s after the clock has "
+        "fallen"
+    )
+    yield "05", form, [every_s, rows[named][0] - rows[lower][0]]
     form = "{:g} MHz falls to about {:g} within {:.1f} s"
     yield "05", form, [rows[0][1], middle_mhz, step_s]
     power_w = sorted(row[2] for row in steady)[len(steady) // 2]
@@ -124,11 +128,6 @@ def loads_of(load: dict[str, Any]) -> Iterator[Said]:
         [power_w / 10, hottest + 1],
     )
     yield "05", "showed {:g} MHz again, the second {:g}", [rows[ended][1], rows[ended + 1][1]]
-    yield (
-        "05",
-        "It names the reason {:.1f} s after the clock has fallen",
-        [rows[named][0] - rows[lower][0]],
-    )
     yield "05", "still names it {:.1f} s after the work is done", [rows[-1][0] - rows[ended][0]]
     dips = [row[1] for before, row in pairwise(rows[lower:ended]) if row[1] < min(before[1], 1340)]
     form = "at about {:g} MHz, it dipped to {:g} MHz and, a second later, to {:g}"
@@ -167,8 +166,8 @@ def said_of_earlier_claims() -> Iterator[Said]:
     """Yield the sentences with values of claims that the lessons made before."""
     fresh, cold = earlier_claims("06.fresh-rows"), earlier_claims("06.cold-slower")
     form = (
-        "fresh rows take {:.2f} and {:.2f} times as long as the same row, and cold ones {:.2f} and "
-        "{:.2f} times"
+        "fresh rows take {:.2f} and {:.2f} times as long as the same row, and cold ones {:.2f} "
+        "and {:.2f} times"
     )
     yield "06", form, [*fresh, *cold]
     forms = {

@@ -47,8 +47,8 @@ class _Speeds(Plot):
         fastest = self.record["bytes_per_s"].max() / _GIGA
         if self.memory_bytes_per_s is None:
             return f"{first} reaches {fastest:,.0f} GB/s"
-        # Only of the first series: a cold kernel can come out above the memory by a little, because
-        # a part of its result is still in the cache when it ends.
+        # Only of the first series: a cold kernel can come out a little above the memory, because a
+        # part of its result is still in the cache when it ends.
         series = self.record[self.record["series"] == first]
         above = series[series["bytes_per_s"] > self.memory_bytes_per_s]
         if above.empty:

@@ -9,8 +9,8 @@ CLAIMS = (
         unit="%",
         holds=lambda percent: percent > 0,
         because=(
-            "the step may be bound by the GPU here, and then slower launches do not show; or other "
-            "programs disturbed the host"
+            "the step may be bound by the GPU here, and then slower launches do not show; or "
+            "other programs disturbed the host"
         ),
     ),
     Claim(
