@@ -534,10 +534,7 @@ everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%
-rings = explorers.roofline_explorer(
-    found=[roofs, *everything.points], gpu="here", operations=WORKLOADS
-)
-print(rings)
+explorers.roofline_explorer(found=[roofs, *everything.points], gpu="here", operations=WORKLOADS)
 
 # %%
 exercises.progress()
