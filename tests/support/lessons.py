@@ -114,7 +114,7 @@ def answers_in_sight(cells: Sequence[Any]) -> list[str]:
 
 
 def raw_in_sight(cells: Sequence[Any]) -> list[str]:
-    """Return the outputs of a notebook that show values as Python writes them, or lines too long."""
+    """Return outputs of a notebook with values as Python writes them, or with lines too long."""
     outputs = (each for cell in cells if cell.cell_type == "code" for each in cell.outputs)
     return [text for text, is_page in map(_shown, outputs) if _is_raw(text, is_page=is_page)]
 
