@@ -139,6 +139,16 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if is_count else format_ratio(value)
 
 
+def format_percent(share: float, decimals: int = 0, *, sign: str = "") -> str:
+    """Return a share in percent, as prose writes it; ``sign="+"`` shows a plus, too.
+
+    >>> format_percent(0.947), format_percent(-0.0001, 1), format_percent(0.12, sign="+")
+    ('95 %', '0.0 %', '+12 %')
+    """
+    # Adding 0.0 makes minus zero, to which a small negative share rounds, plain zero.
+    return f"{round(100 * share, decimals) + 0.0:{sign}.{decimals}f} %"
+
+
 def parse_time(text: str) -> float:
     """Return the seconds of a duration such as ``"2 ms"``.
 

@@ -13,7 +13,7 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import NAME
 from gpulab.core.serialization import parse_json
-from gpulab.core.units import format_time
+from gpulab.core.units import format_ratio, format_time
 from gpulab.device.measurement import Measurement
 from gpulab.exercises import _html
 from gpulab.exercises._exercise import is_open
@@ -31,7 +31,6 @@ _FAILS = _html.Tone("#D55E00", "✗", "Does not hold here.")
 _OPEN = _html.Tone("#0072B2", "?", "Not measured yet.")
 # From this factor on, the card says that the virtual GPU shows too much or too little.
 _FAR = 1.5
-_LONG = 1e4  # from here on four digits would need an exponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +288,9 @@ def _write(fact: Claim, value: ClaimValue) -> str:
         return value
     if fact.unit in _SECONDS:
         return format_time(value)
-    number = f"{value:,.4g}" if abs(value) < _LONG else f"{value:,.0f}"
-    return f"{number} {fact.unit}".strip()
+    # Three digits, as a guess is compared; format_ratio takes no negative number.
+    sign = "-" if value < 0 else ""
+    return f"{sign}{format_ratio(abs(value))} {fact.unit}".strip()
 
 
 @cache

@@ -20,6 +20,7 @@ from IPython.testing.skipdoctest import skip_doctest
 from gpulab.core.errors import NoGpuError
 from gpulab.core.foreign_text import visible
 from gpulab.core.interrupts import ExitStack, contextmanager
+from gpulab.core.markup import clean
 from gpulab.core.units import ascii_units
 from gpulab.magic._await import loop_of_its_own
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _NAME = "cudatime"
+# JupyterLab breaks the lines of a printed text anywhere, and those of this one between words.
+_LINES = "font-family:var(--jp-code-font-family,monospace);white-space:pre-wrap"
 _INVISIBLE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
     *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
@@ -151,7 +154,7 @@ class CudaTimeMagics(Magics):
                 self._shell.user_ns[options.save_as] = result
             if not options.quiet:
                 self._introduce(gpu)
-                _print(text)
+                self._print(text)
                 for shown in figures(result):
                     display(shown)  # type: ignore[no-untyped-call]  # IPython's gap
             if options.runs_after:
@@ -168,13 +171,21 @@ class CudaTimeMagics(Magics):
         text = device.introduction() if self._is_first_cell else device.hint(result.error_in_exec)
         self._is_first_cell = False
         if text:
-            _print(text)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        text = visible(text)
+        if hasattr(self._shell, "kernel"):
+            page = f'<div style="{_LINES}">{clean(text)}</div>'
+            display({"text/plain": text, "text/html": page}, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
+        else:
+            print(ascii_units(text, sys.stdout.encoding))  # noqa: T201  # the magic's one output
 
     def _introduce(self, gpu: "Device") -> None:
         """Print why the GPU is not a real one, once and after each change."""
         text = f"no CUDA GPU in use: {gpu}"
         if gpu.virtual is not None and text != self._introduced:
-            _print(text)
+            self._print(text)
             self._introduced = text
 
 
@@ -287,7 +298,3 @@ def _is_silenced(source: str) -> bool:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     *_, last = (token.string for token in tokens if token.type not in _INVISIBLE)
     return last == ";"
-
-
-def _print(text: str) -> None:
-    print(ascii_units(visible(text), sys.stdout.encoding))  # noqa: T201  # the magic's one output

@@ -9,7 +9,7 @@ a finding, write one function, one line in ``CHECKS`` and one test that provokes
 from collections.abc import Callable, Sequence
 
 from gpulab import stats
-from gpulab.core.units import counted, format_time
+from gpulab.core.units import counted, format_percent, format_time
 from gpulab.device import clocks
 from gpulab.device.measurement import Finding
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
@@ -99,7 +99,7 @@ def drifting(samples_s: Sequence[float]) -> Finding | None:
         return None
     return Finding(
         "drifting",
-        f"the samples {'rose' if change > 0 else 'fell'} by {abs(change):.0%} "
+        f"the samples {'rose' if change > 0 else 'fell'} by {format_percent(abs(change))} "
         "from the first third to the last",
         "warm up longer (n_warmup) and look at the clocks; the median mixes two regimes",
     )

@@ -17,7 +17,7 @@ from gpulab.core.markup import clean, table
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, TEXT
 from gpulab.core.serialization import Saved
-from gpulab.core.units import format_interval, format_time
+from gpulab.core.units import format_interval, format_percent, format_time
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus.provenance import check_source, device_label
@@ -375,7 +375,7 @@ def _row(rung: Rung) -> dict[str, object]:
 def _cells(rung: Rung) -> tuple[str, ...]:
     if rung.record is None:
         return one_line(rung.name), "not timed", "", "", one_line(rung.obstacle)
-    error = "" if rung.error is None else f"{rung.error:+.1%}"
+    error = "" if rung.error is None else format_percent(rung.error, 1, sign="+")
     return (
         one_line(rung.name),
         format_time(rung.record.median_s),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
-from gpulab.core.units import format_time
+from gpulab.core.units import format_percent, format_time
 from gpulab.tracing._counters import at_once
 from gpulab.tracing._idle_causes import Gap, Interval, gaps, merged
 from gpulab.tracing._spans import Span
@@ -151,7 +151,7 @@ class Summary:
         """What a picture of the timeline shows first: how busy the GPUs are."""
         window = format_time(self.window_s)
         shares = " and ".join(
-            f"{share.busy_s / self.window_s if self.window_s else 0:.0%}".replace("%", " %")
+            format_percent(share.busy_s / self.window_s if self.window_s else 0.0)
             for share in self.devices
         )
         if not shares:

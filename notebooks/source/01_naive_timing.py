@@ -79,8 +79,7 @@ plots.reading_and_work({"n": sizes, "reading_s": stopwatch_s, "gpu_s": gpu_s})
 # %% [markdown]
 # Twice the n is eight times the work. At the right end of the picture the GPU needs about eight
 # times as long. (Small matmuls use only a part of the GPU: lesson 10.) The reading does not follow
-# the work. *Recorded* on an H100 with this loop: at n = 8192 the reading was 0.97 times the
-# reading at n = 64.
+# the work.
 #
 # ## Exercise: what did it time?
 #
@@ -351,9 +350,9 @@ exercises.compare("01.cost", max(launches, key=lambda reading: reading.median_s)
 
 # %% [markdown]
 # Each line of Python needs a different amount of preparation: PyTorch checks types, finds memory
-# and chooses an algorithm. *Recorded* on an H200 with a fast host: about 6 µs for an element-wise
-# operation, 12 to 20 µs for a matmul or a linear layer, 30 µs for a convolution. This is time of
-# the *host*. Another host gives other numbers.
+# and chooses an algorithm. *Recorded* on the host of an H200: 6 to 9 µs for an element-wise
+# operation, 11 to 21 µs for a matmul or a linear layer, 30 µs for a convolution. On another host
+# another one of the four may take longest.
 #
 # ## A cold host
 #
@@ -373,12 +372,11 @@ for n_cycles in (100_000, 1_000_000, 10_000_000, 40_000_000):
 pd.DataFrame(rows, columns=["the host waited", "then a launch took"])
 
 # %% [markdown]
-# *Recorded* on an H100: 30 µs after a wait of 0.1 ms, 88 µs after 2.7 ms and 300 µs after 21 ms. A
-# launch in a loop without waits took 20 µs. (The virtual host follows another machine with an
-# H100, whose host stays warmer.) During a wait the host's processor slows down, and its
-# caches fill with other data. The method `naive` of `gpulab.measure` waits before each sample. So
-# after large work it reads the launch of a host that has become cold. Even then the reading grows
-# much less than the work:
+# *Recorded* on the host of an H100: a launch took 1.05 times as long as in a loop without waits
+# after a wait of 0.1 ms, 1.6 times after 2.7 ms and 3.8 times after 21 ms. During a wait the
+# host's processor slows down, and its caches fill with other data. The method `naive` of
+# `gpulab.measure` waits before each sample. So after large work it reads the launch of a host that
+# has become cold. Even then the reading grows much less than the work:
 
 # %%
 a, b = torch.randn(64, 64, device="cuda"), torch.randn(8192, 8192, device="cuda")

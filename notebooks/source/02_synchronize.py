@@ -436,7 +436,7 @@ plots.scaling(by_size, size_label=label, title="For small n the reading hardly d
 
 # %%
 share = by_size["duration_s"].min() / by_size.set_index("size")["duration_s"]
-share.map("{:.1%}".format).rename("share of the smallest reading").to_frame()
+share.mul(100).map("{:.1f} %".format).rename("share of the smallest reading").to_frame()
 
 # %%
 limit = 0.05

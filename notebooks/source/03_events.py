@@ -152,7 +152,8 @@ plots.readings_in_order(
 # %% [markdown]
 # Python needs more time to launch the short kernel than the GPU needs to run it. So the GPU
 # catches up. From then on each pair times Python again, although you wait only once. (Your picture
-# shows no jump? Then your matmul takes longer: record more pairs.)
+# shows no jump? If all pairs read little, the GPU never caught up: record more pairs. If all read
+# much, it caught up at once: put two more matmuls first.)
 #
 # A kernel that takes longer than its launch fills the queue by itself. A short kernel needs a
 # longer head start (lesson 07).
@@ -320,9 +321,7 @@ exercises.check("03.floor", typical_s)
 ### END SOLUTION
 
 # %% [markdown]
-# *Recorded* on an H200 with more kernels: nine of ten have a floor between 2.6 and 3.4 µs, and
-# copies from pinned memory have one between 5.4 and 7.9 µs. So one constant is nearly right for
-# kernels, and wrong for copies.
+# So one constant is nearly right for kernels. It is wrong for copies, which have a larger floor.
 #
 # ### Calibrated events
 #
@@ -334,8 +333,8 @@ exercises.check("03.floor", typical_s)
 gpulab.measure(lambda: small.add_(1), cache="hot")
 
 # %% [markdown]
-# *Recorded* on an H200, as the median error of a reading: 3.1 µs for plain pairs, 0.17 µs with the
-# floor of the device, 0.03 µs with the floor of the work itself.
+# *Recorded* on an H200, as the median error of a reading: 3.1 µs for plain pairs, 0.14 µs with the
+# floor of the device, 0.07 µs with the floor of the work itself.
 #
 # ## A function for one reading
 

@@ -4,6 +4,7 @@
 # B computes 3 % less than A. How much time does it save?
 
 # %%
+import textwrap
 import time
 from itertools import pairwise
 from statistics import median
@@ -300,8 +301,8 @@ exercises.check("05.in-turns", "c")
 # over the last second, and the driver lowers the clock for what the GPU draws at this moment.
 # (NVML's documentation says so for Ampere and newer GPUs, except GA100, the chip of the A100. That
 # one and older GPUs report the power of the moment.) *Recorded* on an H200: the driver renews its
-# readings every 0.1 s. It names the reason 0.1 s after the clock has fallen, and keeps naming it
-# for up to 0.5 s after the work is done.
+# readings every 0.1 s. It names the reason 0.1 s after the clock has fallen, and still names it
+# 0.3 s after the work is done.
 #
 # ## Holding the clock
 #
@@ -331,7 +332,7 @@ exercises.predict("05.allowed")
 
 # %%
 asked = lab.lock_virtual_gpu(1410)
-print(asked.message)
+print(textwrap.fill(asked.message, 90))
 exercises.compare("05.allowed", asked.outcome)
 
 # %% [markdown]
@@ -421,7 +422,7 @@ lab.plot_over_time(frame, "duration_s", "time per call", title=finding)
 # %%
 kept_s = frame.loc[~flags, "duration_s"]
 both_ms = pd.DataFrame({"all": frame["duration_s"], "kept": kept_s}) * 1e3
-both_ms.describe().loc[["count", "min", "50%", "max"]].round(3)  # in ms
+both_ms.agg(["count", "min", "median", "max"]).round(3)  # in ms
 
 # %% [markdown]
 # Compare the range and the median of the two columns. With fewer samples the median would mix both
@@ -434,8 +435,8 @@ gpulab.measure(a, method="events", cache="hot", n_samples=150)
 
 # %% [markdown]
 # This method has two limits. The driver renews its readings every 0.1 s, so a reading can be older
-# than a short sample. And a settled clock is not constant: *recorded* on an H200, it dipped to
-# between 1185 and 1335 MHz for 0.2 to 0.3 s about once a second. The virtual GPU has no dips.
+# than a short sample. And a settled clock is not constant: *recorded* on an H200 at about
+# 1440 MHz, it dipped to 1125 MHz and, a second later, to 1335. The virtual GPU has no dips.
 #
 # Write the filter. The check runs it on samples that include a slow one at the usual clock, a dip,
 # and one sample without a reading.

@@ -95,8 +95,9 @@ lab.plot_speeds(sizes, {"hot": hot, "cold": cold})
 # Between the multiprocessors and the memory of a GPU lies a cache, the **L2**. It contains the
 # *lines* of 128 bytes that were read or written last. A small addition finds all its data there,
 # from the call before: it is **hot**. A large one pushes out what its next call needs: it is
-# **cold**, and the memory sets its speed. **A loop with little data measures hot. Say which
-# state you report.**
+# **cold**, and the memory sets its speed. (It may come out a little above the memory: a part of
+# its result is still in the cache.) **A loop with little data measures hot. Say which state you
+# report.**
 #
 # ## Fresh inputs
 #
@@ -390,9 +391,10 @@ pd.Series(lost, name="longer by (%)").round(1).to_frame()
 
 # %% [markdown]
 # A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes
-# into the cache and does not wait for the traffic. A kernel that computes hides it. *Recorded*
-# on an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %, linear layer +24 %. So the write flush
-# does not slow everything down alike. It can change which candidate wins.
+# into the cache. If they find room there, as in a large L2, it does not wait. A kernel that
+# computes hides the traffic. *Recorded* on an H200 at 30 MiB: fill +1 %, sum +21 %, matmul 0 %,
+# linear layer +24 %. So the write flush does not slow everything down alike. It can change which
+# candidate wins.
 #
 # ## Rotation
 #

@@ -57,7 +57,7 @@ print(f"The kernels are {100 * small.median_s / small_s:.0f} % of the small read
 
 # %% [markdown]
 # The kernels do take longer for more numbers. The pairs of events did not see it: most of what
-# they read is not the kernels. *Recorded* on an H200: a pair reads 74 µs for ten relus, and
+# they read is not the kernels. *Recorded* on an H200: a pair reads 80 µs for ten relus, and
 # their kernels take 10 µs.
 #
 # ## Twice the calls

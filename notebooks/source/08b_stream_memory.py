@@ -26,7 +26,7 @@ def sum_of_ones(line):
     x = torch.ones(65536, device="cuda")
     side.wait_stream(torch.cuda.current_stream())  # first the ones, then the sum
     with torch.cuda.stream(side):
-        torch.cuda._sleep(200_000)
+        torch.cuda._sleep(2_000_000)
         total = x.sum()
     line(x, total)
     return total

@@ -43,7 +43,8 @@ exercises.compare("09.copies", gpu_s / cpu_s)
 # ## Is the GPU that slow?
 #
 # `.cpu()` waits, so the stopwatch is right. NVIDIA's data sheet promises 4.8 TB/s for the memory
-# of an H200, far more than a usual CPU has. Where does the time go?
+# of an H200, far more than a usual CPU has. Where does the time go? (Is the GPU faster in your
+# notebook? Then other programs keep your CPU busy: run the cells above again.)
 
 # %%
 record = gpulab.timeline(lambda: (x.cuda() + y.cuda()).cpu())
@@ -305,7 +306,7 @@ pd.Series(shorts, name="crossing").to_frame()
 # the noise of the points beside the crossing. It leaves out
 #
 # - how the curves bend between two sizes,
-# - other days: the same H200 crossed near n = 200 on another one (*recorded* in November 2026),
+# - other days: the same kind of GPU crossed near n = 180 (*recorded* in November 2026),
 # - other threads, clocks, versions, and everything else that belongs to a machine.
 #
 # If your curves cross more than once, other programs probably disturbed the CPU: run the cells
@@ -339,7 +340,8 @@ plots.draw_crossover(recorded)
 
 # %%
 cpu, gpu = recorded.cpu.fit, recorded.gpu.fit
-print("CPU:", cpu, "\nGPU:", gpu)
+fits = {"CPU": cpu, "GPU": gpu}
+print(*(f"{name}: {fit}".replace("; ", ";\n     ") for name, fit in fits.items()), sep="\n")
 
 # %% [markdown]
 # The slope is written as its inverse, a rate. In brackets are intervals of 95 %. The "farthest

@@ -502,7 +502,9 @@ explorers.roofline_explorer(model="refined")
 h200 = gpulab.recordings.load("h200-sxm-2026-11")
 points = [p for p in h200.points if (p.task.cache, p.task.dtype) == ("cold", "float32")]
 table = roofline.table(points)
-roofline.errors(table).round(3)
+names = {"n": "points", "median": "median error", "p90": "90 % are below"}
+names["median_signed"] = "median with its sign"
+roofline.errors(table).round(3).set_index("model").rename(columns=names)
 
 # %% [markdown]
 # An error is the predicted time divided by the measured one, minus one: -0.5 means that the
@@ -511,7 +513,9 @@ roofline.errors(table).round(3)
 # them:
 
 # %%
-table.groupby("bound")["plain_ratio"].describe(percentiles=[0.5])[["count", "50%", "max"]].round(2)
+times = table.groupby("bound")["plain_ratio"].agg(["count", "median", "max"]).round(1)
+times.columns = ["points", "median of measured / predicted", "largest"]
+times
 
 # %% [markdown]
 # Where the floor is the limit, the plain roofline can be off by any factor. It comes closest where
@@ -530,10 +534,7 @@ everything = gpulab.sweep(tasks, max_time_s=0.05, progress=False)
 plots.gaps(roofline.table(everything, ceilings=roofs))
 
 # %%
-rings = explorers.roofline_explorer(
-    found=[roofs, *everything.points], gpu="here", operations=WORKLOADS
-)
-print(rings)
+explorers.roofline_explorer(found=[roofs, *everything.points], gpu="here", operations=WORKLOADS)
 
 # %%
 exercises.progress()

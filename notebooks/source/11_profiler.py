@@ -189,25 +189,35 @@ exercises.check("11.bound", limits)
 # ## Two limits of the table
 #
 # **It costs time.** The profiler makes launches slower, and leaves the kernels as they are.
-# *Recorded* on three hosts: a launch took 14.5 µs in place of 9.9, 8.2 in place of 6.8, and 14.5
-# in place of 7.4. So a profiled program looks more launch-bound than it is. Find the place with
-# the profiler. Then take it out and measure.
+# So a profiled program looks more launch-bound than it is. Find the place with the profiler. Then
+# take it out and measure.
 #
-# **It names no line of yours.** `with_stack=True` records the lines of Python. The number in
-# brackets is the line of your cell.
+# **It names no function of yours.** `with_stack=True` records the functions of Python around each
+# operator, with the line at which each begins. Here are the innermost ones of this cell:
+
+
+# %%
+def predicted():
+    return model(batch.cuda())
+
+
+def loss_of(output):
+    return output.square().mean()
+
 
 # %%
 verbose = torch._C._profiler._ExperimentalConfig(verbose=True)  # newer versions need it
-with profile(with_stack=True, experimental_config=verbose) as with_lines:
-    step()
-lines = {
+with profile(with_stack=True, experimental_config=verbose) as with_functions:
+    loss_of(predicted())
+called_in = {
     event.name: line.rpartition("/")[2]  # without the folder
-    for event in reversed(with_lines.events())
+    for event in reversed(with_functions.events())
     for line in event.stack
-    if line.endswith(": step")
+    if line.endswith((": predicted", ": loss_of"))
 }
 names = ["aten::addmm", "aten::relu", "aten::square", "aten::mean"]
-pd.Series({name: lines.get(name, "no line") for name in names}, name="line").to_frame()
+rows = {name: called_in.get(name, "none of the two") for name in names}
+pd.Series(rows, name="file(line): function").to_frame()
 
 # %% [markdown]
 # ## What you take with you
@@ -232,6 +242,8 @@ pd.Series({name: lines.get(name, "no line") for name in names}, name="line").to_
 # ## All totals together
 #
 # Add up the CPU totals of all rows on the host, and compare the sum with the time of the step.
+# (This step begins with its first operator. So it is longer than that of the trace: the memory for
+# the profiler's records is in it, too.)
 
 # %%
 exercises.predict("11.total")

@@ -199,7 +199,8 @@ listings = {
     "c": lambda: large.to(memory_format=torch.channels_last),
 }
 tried = {name: lab.attempt(listing) for name, listing in listings.items()}
-print(*(f"{name}: {each['outcome']}: {each['message']}" for name, each in tried.items()), sep="\n")
+lines = (f"{name}: {each['outcome']}:\n   {each['message']}" for name, each in tried.items())
+print(*lines, sep="\n")
 
 # %% [markdown]
 # **d**: three sleeps, on a side stream, the default stream and another side stream. If d holds,
@@ -398,7 +399,7 @@ errors = {}
 for dtype in (torch.float32, torch.half, torch.bfloat16):
     result = (p.to(dtype) @ q.to(dtype)).double()
     errors[str(dtype)] = ((result - exact).abs().max() / exact.abs().max()).item()
-pd.Series(errors, name="largest error").map("{:.5%}".format).to_frame()
+pd.Series(errors, name="largest error").mul(100).map("{:.5f} %".format).to_frame()
 
 # %% [markdown]
 # ### Exercise: which change helps

@@ -270,7 +270,7 @@ exercises.check("13.pageable", mended)
 # - The first call is never a usual one.
 # - A wait inside the work, or a copy from ordinary memory, changes what you time.
 #
-# These five gave a wrong number. The next five are fast, and their *values* are wrong. Next:
+# These five gave a wrong *time*. In the next five the work itself goes wrong. Next:
 # `13b_clinic.ipynb`.
 
 # %% [markdown]

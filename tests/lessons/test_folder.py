@@ -408,6 +408,12 @@ def test_an_answer_that_is_in_sight_is_found() -> None:
         ("a  0.5\nb  12.25\ndtype: float64", True),
         ("one of 'yes', 'no'", False),
         ("a  0.5\nb  12.25", False),
+        ("96% off", True),
+        ("96 % off", False),
+        ("-0.0  0.5", True),
+        ("-0.05", False),
+        ("word " * 19, False),
+        ("word " * 20, True),
     ],
 )
 def test_values_as_python_writes_them_are_found(shown: str, *, is_raw: bool) -> None:

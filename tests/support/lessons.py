@@ -44,9 +44,10 @@ _TELLING = re.compile(r"\d\D?\d\D?\d|^\D+ \D+$")
 # reads, a record, a tensor with its gradient function, a column with its type, and a stack.
 _RAW = re.compile(
     r"^\s*[\[({]*['\"]|(?<![\w.])\d\.?\d*e[+-]?\d\d|[1-9]\d*\.\d{6}|^\w+\(\w+="
-    r"|grad_fn=|^dtype: |^Traceback",
+    r"|grad_fn=|^dtype: |^Traceback|\d%|-0\.0+(?!\d)",
     re.MULTILINE,
 )
+_WIDTH = 95  # letters of a line of text in a cell of 1,400 pixels; JupyterLab breaks longer ones
 
 
 # The lesson's own cells are solved by then; nothing that they computed is changed by these.
@@ -113,9 +114,19 @@ def answers_in_sight(cells: Sequence[Any]) -> list[str]:
 
 
 def raw_in_sight(cells: Sequence[Any]) -> list[str]:
-    """Return the outputs of a notebook that show values as Python writes them."""
-    shown = (_text_of(each) for cell in cells if cell.cell_type == "code" for each in cell.outputs)
-    return [text for text in shown if _RAW.search(text)]
+    """Return outputs of a notebook with values as Python writes them, or with lines too long."""
+    outputs = (each for cell in cells if cell.cell_type == "code" for each in cell.outputs)
+    return [text for text, is_page in map(_shown, outputs) if _is_raw(text, is_page=is_page)]
+
+
+def _shown(output: Any) -> tuple[str, bool]:  # noqa: ANN401  # an output of nbformat
+    is_page = bool({"text/html", "image/png"} & {*output.get("data", {})})
+    return ("" if output.get("name") == "stderr" else _text_of(output)), is_page
+
+
+def _is_raw(text: str, *, is_page: bool) -> bool:
+    is_wide = any(len(line) > _WIDTH for line in text.splitlines()) and not is_page
+    return is_wide or bool(_RAW.search(text))
 
 
 def _text_of(output: Any) -> str:  # noqa: ANN401  # an output of nbformat

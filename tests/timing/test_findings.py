@@ -149,8 +149,8 @@ def test_resolution_of_events_does_not_limit_the_host_clock() -> None:
 @pytest.mark.parametrize(
     ("last_s", "told"),
     [
-        (1.15e-3, "the samples rose by 15% from the first third to the last"),
-        (0.9e-3, "the samples fell by 10% from the first third to the last"),
+        (1.15e-3, "the samples rose by 15 % from the first third to the last"),
+        (0.9e-3, "the samples fell by 10 % from the first third to the last"),
     ],
 )
 def test_samples_that_drift(last_s: float, told: str) -> None:

@@ -8,7 +8,10 @@ CLAIMS = (
         "A training step takes longer while it is profiled; by how much",
         unit="%",
         holds=lambda percent: percent > 0,
-        because="the step may be bound by the GPU here, and then slower launches do not show",
+        because=(
+            "the step may be bound by the GPU here, and then slower launches do not show; or "
+            "other programs disturbed the host"
+        ),
     ),
     Claim(
         "11.totals-overlap",

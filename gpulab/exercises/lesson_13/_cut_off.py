@@ -43,7 +43,7 @@ def cut_off(program: Callable[..., object], *arguments: object) -> object:
         try:
             return program(*arguments)
         except CutOffError as error:
-            return f"Cut off: {error}"
+            return f"Cut off: {error}".replace("; ", ";\n")  # a line fits the page
         finally:
             torch.cuda.synchronize()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpulab.roofline.scaling._latency_bandwidth_fit import Array
 
-_SMALLEST_POWER = 64  # below it, the number is easier to read than 2^k
+_SMALLEST_POWER = 2**17  # below it, three digits or the number itself are easier to read
 _DIGITS = 3
 _CPU_AHEAD, _GPU_AHEAD = 1, -1
 
@@ -43,7 +43,7 @@ class Crossing:
     >>> print(Crossing("once", 210.0, 195.0, 230.0, (210.0,), 64, 8192))
     n = 210 [195, 230]
     >>> Crossing("never", None, None, None, (), 64, 8192).reason
-    'no crossing: the GPU is slower at every size up to 2^13'
+    'no crossing: the GPU is slower at every size up to 8,192'
     """
 
     kind: str
@@ -80,14 +80,16 @@ class Crossing:
 
 
 def size_text(size: float) -> str:
-    """Return a size as text: powers of two as powers, all others with three digits.
+    """Return a size as text: whole, or with three digits; a large power of two as a power.
 
     >>> size_text(2**26), size_text(212.4), size_text(3.4567), size_text(123456)
-    ('2^26', '212', '3.46', '123,000')
+    ('2^26', '212', '3.46', '123,456')
     """
     exponent = round(math.log2(size))
     if size >= _SMALLEST_POWER and size == 2**exponent:
         return f"2^{exponent}"
+    if float(size).is_integer() and size < 10 * _SMALLEST_POWER:
+        return f"{size:,.0f}"
     rounded = float(f"{size:.{_DIGITS}g}")
     return f"{rounded:,.0f}" if rounded >= 10 ** (_DIGITS - 1) else f"{rounded:g}"
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.core.requirements import numbers_of
-from gpulab.core.units import format_estimate, format_rate, format_time
+from gpulab.core.units import format_estimate, format_percent, format_rate, format_time
 
 Array: TypeAlias = NDArray[np.float64]
 _Samples: TypeAlias = Sequence[float] | Array
@@ -124,7 +124,7 @@ class Fit:
     @property
     def _farthest(self) -> str:
         if self.worst < 1:
-            return f"{self.worst:.0%}"
+            return format_percent(self.worst)
         times = self.worst + 1
         return f"{times:.2g} times" if times < _MANY else f"{times:,.0f} times"
 

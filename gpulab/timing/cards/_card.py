@@ -13,7 +13,7 @@ from gpulab.core.foreign_text import one_line, visible, visible_row
 from gpulab.core.markup import clean, table
 from gpulab.core.requirements import PATH
 from gpulab.core.serialization import Saved
-from gpulab.core.units import format_time
+from gpulab.core.units import format_percent, format_time
 from gpulab.device.measurement import Conditions
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.timing.cards._works import HIDDEN, LESSONS
@@ -296,8 +296,8 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _text(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
+    return "" if share is None else format_percent(share, 1)
 
 
 def _signed(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:+.1f} %"
+    return "" if share is None else format_percent(share, 1, sign="+")

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.core.units import counted, format_bytes, format_rate, format_ratio, format_time
+from gpulab.core.units import (
+    counted,
+    format_bytes,
+    format_percent,
+    format_rate,
+    format_ratio,
+    format_time,
+)
 from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
 from gpulab.roofline import MODELS, Ceilings, Chart
@@ -334,7 +341,8 @@ def _off(ratios: "pd.Series[float]", model: str) -> str:
     """Return by how much half of the points miss their prediction; the page says the same."""
     factor = math.exp(ratios.map(math.log).abs().median())
     if factor < _CLOSE:
-        return f"half of them are within {factor - 1:.0%} of what the {model} model predicts"
+        within = format_percent(factor - 1)
+        return f"half of them are within {within} of what the {model} model predicts"
     middle = ratios.median()
     side = "slower" if middle > 1 else "faster"
     times = format_ratio(max(middle, 1 / middle))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import instance_of
-from gpulab.core.units import format_time
+from gpulab.core.units import format_percent, format_time
 from gpulab.device.measurement import Measurement
 from gpulab.figures import (
     PAPER,
@@ -56,7 +56,11 @@ class _Ladder(Plot):
     def words(self) -> str:
         return "\n".join(
             f"{one_line(rung.name)}: {format_time(measurement.median_s)}"
-            + ("" if rung.error is None else f" ({rung.error:+.1%} from the driver's records)")
+            + (
+                ""
+                if rung.error is None
+                else f" ({format_percent(rung.error, 1, sign='+')} from the driver's records)"
+            )
             + "."
             for rung, measurement in self.timed
         )
@@ -73,7 +77,7 @@ class _Ladder(Plot):
             for referee_s in referees_s - {None}:
                 ax.axvline((referee_s or 0.0) / scale, color=colour, linewidth=1.5, label=label)
         for row, (rung, measurement) in enumerate(timed):
-            error = "" if rung.error is None else f", {rung.error:+.1%}"
+            error = "" if rung.error is None else f", {format_percent(rung.error, 1, sign='+')}"
             _dot(ax, row, measurement, scale, error)
         ax.set_yticks(range(len(timed)), [one_line(rung.name) for rung, _ in timed])
         # Reversed, so that the first rung is at the top.

@@ -393,7 +393,13 @@ def _of_memory(index: int, size_bytes: int, call: ProfiledCall) -> ProfilerEvent
 
 
 def _stack() -> list[str]:
-    """Return the program's call stack without lines of gpulab, the innermost line first."""
-    frames = traceback.extract_stack()
-    shown = [each for each in frames if not each.filename.startswith(_OWN_FILES)]
-    return [f"{each.filename}({each.lineno}): {each.name}" for each in reversed(shown)]
+    """Return the functions of the program around a call, without those of gpulab, innermost first.
+
+    The line is that at which a function begins, as in PyTorch's own records.
+    """
+    codes = (frame.f_code for frame, _ in traceback.walk_stack(None))
+    return [
+        f"{code.co_filename}({code.co_firstlineno}): {code.co_name}"
+        for code in codes
+        if not code.co_filename.startswith(_OWN_FILES)
+    ]

@@ -61,8 +61,8 @@ exercises.claim("case-09.wrong-answers", here=n_wrong)
 # and of the six answers:
 
 # %%
-print("requests", *(f"{request.data_ptr():#x}" for request in requests))
-print("answers ", *(f"{output.data_ptr():#x}" for output in outputs))
+print("requests", *(f"{request.data_ptr():x}" for request in requests))
+print("answers ", *(f"{output.data_ptr():x}" for output in outputs))
 
 # %% tags=["exercise"]
 exercises.ask("case-09.flaw")

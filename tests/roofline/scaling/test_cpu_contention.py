@@ -152,7 +152,7 @@ def test_the_doubt_says_what_happened_and_what_to_do() -> None:
     assert found.code == "waited-for-a-core"
     assert str(found) == (
         "the host had too few free cores: waits for a core are part of 2 of 3 CPU times (n = 32, "
-        "2^7; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
+        "128; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
         "threads (n_threads=1), then run again"
     )
 
@@ -194,7 +194,7 @@ def test_a_crossover_reports_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> Non
         found = crossover("matmul", [32, 64, 128], progress=False)
     (doubt,) = found.findings
     assert doubt.message.startswith(
-        "the host had too few free cores: waits for a core are part of 1 of 3 CPU times (n = 2^6; "
+        "the host had too few free cores: waits for a core are part of 1 of 3 CPU times (n = 64; "
         "up to 3.95 ms"
     )
     assert found.details.splitlines()[-1] == f"  {doubt}"

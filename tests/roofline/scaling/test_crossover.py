@@ -35,8 +35,8 @@ ON_GPU = points(GPU, 11e-6, 4e12, device_name="NVIDIA H200", source="recorded")
 WITH_COPIES = points(
     replace(GPU, transfers="both"), 31e-6, 50e9, device_name="NVIDIA H200", source="recorded"
 )
-CPU_LINE = "1.00 µs fixed, then 20.0 GB/s [20.0 GB/s, 20.0 GB/s]; farthest point 0% off"
-GPU_LINE = "11.0 µs fixed, then 4.00 TB/s [4.00 TB/s, 4.00 TB/s]; farthest point 0% off"
+CPU_LINE = "1.00 µs fixed, then 20.0 GB/s [20.0 GB/s, 20.0 GB/s]; farthest point 0 % off"
+GPU_LINE = "11.0 µs fixed, then 4.00 TB/s [4.00 TB/s, 4.00 TB/s]; farthest point 0 % off"
 ALL = [*ON_CPU, *ON_GPU, *WITH_COPIES]
 
 

@@ -43,16 +43,16 @@ def test_a_crossing_at_a_size_is_that_size() -> None:
 @pytest.mark.parametrize(
     ("ratio", "text"),
     [
-        ((-1, -2, -3), "no crossing: the GPU is faster at every size measured (from 2^6)"),
-        ((3, 2, 1, 2), "no crossing: the GPU is slower at every size up to 2^9"),
+        ((-1, -2, -3), "no crossing: the GPU is faster at every size measured (from 64)"),
+        ((3, 2, 1, 2), "no crossing: the GPU is slower at every size up to 512"),
         ((1, -1, 1, -1), "crosses more than once: at n = 90.5, 181, 362"),
         ((-1, -1, 1), "the other way round: the GPU is faster below n = 181 [175, 187] only"),
         (
             (0.05, -0.05, 0.02),
-            "not decided from 2^6 to 2^8: the intervals overlap everywhere",
+            "not decided from 64 to 256: the intervals overlap everywhere",
         ),
-        ((0.05,), "not decided from 2^6 to 2^6: the intervals overlap everywhere"),
-        ((1,), "no crossing: the GPU is slower at every size up to 2^6"),
+        ((0.05,), "not decided from 64 to 64: the intervals overlap everywhere"),
+        ((1,), "no crossing: the GPU is slower at every size up to 64"),
     ],
 )
 def test_no_crossing_has_its_reason(ratio: tuple[float, ...], text: str) -> None:
@@ -76,8 +76,8 @@ def test_an_end_that_is_not_decided_leaves_the_interval_open() -> None:
     """If an end is undecided but the estimate crosses there, the interval is open."""
     early, late = found(0.05, -1, -2), found(2, 1, -0.05)
     assert (early.low, late.high) == (0.0, math.inf)
-    assert str(early) == "n = 66.1 [below 2^6, 69.1]".replace("69.1", size_text(early.high or 0))
-    assert str(late).endswith(", above 2^8]")
+    assert str(early) == "n = 66.1 [below 64, 69.1]".replace("69.1", size_text(early.high or 0))
+    assert str(late).endswith(", above 256]")
 
 
 def test_an_end_that_is_not_decided_but_leans_the_same_way_changes_nothing() -> None:
@@ -88,7 +88,15 @@ def test_an_end_that_is_not_decided_but_leans_the_same_way_changes_nothing() -> 
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(64, "2^6"), (2**26, "2^26"), (32, "32"), (212.4, "212"), (123_456, "123,000"), (65, "65")],
+    [
+        (64, "64"),
+        (2**13, "8,192"),
+        (2**26, "2^26"),
+        (32, "32"),
+        (212.4, "212"),
+        (123_456.7, "123,000"),
+        (65, "65"),
+    ],
 )
 def test_sizes_are_short(size: float, text: str) -> None:
     """Powers of two from 64 on are written as powers, other sizes with three digits."""

@@ -104,7 +104,7 @@ def test_two_points_have_a_line_and_no_interval() -> None:
     assert fit.fixed_interval_s == (0.0, math.inf)
     assert fit.slope_interval_s == (0.0, math.inf)
     assert fit.spread([1, 3]).tolist() == [700.0, 700.0]
-    assert str(fit) == "2.50 s fixed, then 2.00 B/s; farthest point 0% off"
+    assert str(fit) == "2.50 s fixed, then 2.00 B/s; farthest point 0 % off"
 
 
 def test_equal_amounts_are_a_constant() -> None:
@@ -126,7 +126,7 @@ def test_the_band_is_that_of_the_line() -> None:
     [
         (
             LINE_S,
-            r"12.0 µs fixed, then 4.00 TB/s \[4.00 TB/s, 4.00 TB/s\]; .* 0% off",
+            r"12.0 µs fixed, then 4.00 TB/s \[4.00 TB/s, 4.00 TB/s\]; .* 0 % off",
         ),
         (BYTES / 4e12, r"no fixed cost, then 4.00 TB/s .*"),
         (12e-6 + 0 * BYTES, r"12.0 µs fixed, no growth with size; .*"),

@@ -82,7 +82,7 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         plots.ladder,
         LADDER,
         "relu by every method",
-        "naive: 5.50 µs (+10.0% from the driver's records).",
+        "naive: 5.50 µs (+10.0 % from the driver's records).",
     ),
     (
         plots.line,
