@@ -37,6 +37,7 @@ EXPLAINED = {
         "PyTorch's functions check the probability, and nobody calls this operator itself"
     ),
     "written|torch.nn.init.trunc_normal_(v, std=-1.0)": "torch 2.13 accepts it, 2.11 does not",
+    "written|torch.fft.rfft(bf)": "torch 2.14 accepts it, 2.11 does not",
 }
 
 

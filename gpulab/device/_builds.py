@@ -89,7 +89,7 @@ def _advice(gpus: Sequence[InstalledGpu]) -> str:
 def cure(gpus: Sequence[InstalledGpu], *, torch: str) -> str:
     """Return the line that installs the build for these GPUs, or what to do if there is none.
 
-    ``torch`` has the versions to choose from, e.g. ``"torch>=2.11,<2.15"``.
+    ``torch`` has the versions to choose from, e.g. ``"torch>=2.11,<2.16"``.
     """
     name, reason = choose(gpus)
     for build in BUILDS:

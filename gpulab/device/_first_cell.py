@@ -9,7 +9,8 @@ from gpulab.device._device import STAND_IN, outside
 from gpulab.device._notebook_session import session
 
 _CURE = 'gpulab.use("auto")'
-# Errors of a PyTorch without CUDA: before the first use of a virtual GPU, and after it.
+# PyTorch's errors for a missing GPU. A CPU build has the first before a virtual GPU was used, and
+# the next two after it. A build with CUDA has the last two.
 _MISSING_GPU = (
     (AssertionError, re.compile("Torch not compiled with CUDA enabled")),
     (
@@ -17,6 +18,8 @@ _MISSING_GPU = (
         re.compile(r"Could not run '\S+' with arguments from the 'CUDA' backend"),
     ),
     (RuntimeError, re.compile("PyTorch is not linked with support for cuda devices")),
+    (RuntimeError, re.compile("Found no NVIDIA driver on your system")),
+    (RuntimeError, re.compile("No CUDA GPUs are available")),
 )
 
 
@@ -42,4 +45,4 @@ def hint(error: BaseException | None) -> str:
     # With a GPU entered for each cell, the cause is another one.
     if not no_gpu or session.shell is not None:
         return ""
-    return f"hint: this PyTorch has no CUDA; run {_CURE}, then this cell again on the virtual GPU"
+    return f"hint: no CUDA GPU can be used; after {_CURE} the same code runs on the virtual GPU"

@@ -53,6 +53,7 @@ class CudaTimeMagics(Magics):
         self._shell = shell
         self._introduced = ""
         self._is_first_cell = True
+        self._last_error = _last_error()
 
     # Without no_var_expand, IPython would replace {x} and $x in the user's code. With
     # needs_local_scope, a line inside a function can use the function's local variables.
@@ -163,13 +164,32 @@ class CudaTimeMagics(Magics):
                 return None if _is_silenced(timed.source) else value
         return result if options.returns_result else None
 
-    def after_cell(self, result: "ExecutionResult") -> None:
-        """Say after the first cell which GPU is in use, and later how to get a missing one."""
-        # At the end of the cell, because it may choose a GPU below %load_ext.
+    def before_code(self) -> None:
+        """Remember the last traceback, so that a new one can be told from it."""
+        self._last_error = _last_error()
+
+    def after_code(self) -> None:
+        """Say how to get a missing GPU, below a traceback of a cell, a script or ``%run``."""
+        error = _last_error()
+        if error is self._last_error:
+            return
+        self._last_error = error
         from gpulab import device
 
-        text = device.introduction() if self._is_first_cell else device.hint(result.error_in_exec)
+        text = device.hint(error)
+        if text:
+            self._is_first_cell = False  # the hint has the cure, too
+            self._print(text)
+
+    def after_cell(self, _: "ExecutionResult") -> None:
+        """Say after the first cell which GPU is in use."""
+        # At the end of the cell, because it may choose a GPU below %load_ext.
+        if not self._is_first_cell:
+            return
         self._is_first_cell = False
+        from gpulab import device
+
+        text = device.introduction()
         if text:
             self._print(text)
 
@@ -180,6 +200,12 @@ class CudaTimeMagics(Magics):
             display({"text/plain": text, "text/html": page}, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         else:
             print(ascii_units(text, sys.stdout.encoding))  # noqa: T201  # the magic's one output
+
+    def hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
+        """Yield what the shell calls: IPython runs the cells of a script without the last one."""
+        yield "pre_execute", self.before_code
+        yield "post_execute", self.after_code
+        yield "post_run_cell", self.after_cell
 
     def _introduce(self, gpu: "Device") -> None:
         """Print why the GPU is not a real one, once and after each change."""
@@ -226,7 +252,8 @@ def load_ipython_extension(shell: Shell) -> None:
     magics = CudaTimeMagics(shell)
     shell.register_magics(magics)
     start_completing(shell)
-    shell.events.register("post_run_cell", magics.after_cell)
+    for event, hook in magics.hooks():
+        shell.events.register(event, hook)
 
 
 def unload_ipython_extension(shell: Shell) -> None:
@@ -258,7 +285,8 @@ def unload_ipython_extension(shell: Shell) -> None:
 def _stop_listening(shell: Shell) -> None:
     magics = shell.magics_manager.registry.pop(CudaTimeMagics.__name__, None)
     if magics is not None:
-        shell.events.unregister("post_run_cell", magics.after_cell)
+        for event, hook in magics.hooks():
+            shell.events.unregister(event, hook)
     stop_completing(shell)
 
 
@@ -298,3 +326,8 @@ def _is_silenced(source: str) -> bool:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     *_, last = (token.string for token in tokens if token.type not in _INVISIBLE)
     return last == ";"
+
+
+def _last_error() -> BaseException | None:
+    """Return the error whose traceback was shown last; IPython and Python keep it here."""
+    return getattr(sys, "last_value", None)

@@ -92,8 +92,8 @@ def test_the_table_of_the_readme_is_the_rule() -> None:
 
 def test_the_cure_can_be_pasted() -> None:
     """The cure is one line for a shell, and replaces a build of the same version."""
-    assert cure([InstalledGpu("550.54.15", A100)], torch="torch>=2.11,<2.15") == (
-        'pip install --force-reinstall "torch>=2.11,<2.15" '
+    assert cure([InstalledGpu("550.54.15", A100)], torch="torch>=2.11,<2.16") == (
+        'pip install --force-reinstall "torch>=2.11,<2.16" '
         "--index-url https://download.pytorch.org/whl/cu126"
     )
 

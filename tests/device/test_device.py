@@ -113,7 +113,7 @@ def _untried_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_with_gpu", "_untried_torch")
 def test_an_untried_torch_measures_a_real_gpu() -> None:
     """A real GPU needs nothing of torch that is private: an untried version gives a warning."""
-    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.14"):
+    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.15"):
         assert gpulab.use().source == "measured"
 
 
@@ -123,7 +123,7 @@ def test_the_self_check_decides_about_an_untried_torch(
     choose: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The virtual GPU of an untried torch is used if it passes its self-check, else refused."""
-    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.14"):
+    with pytest.warns(UserWarning, match=r"tried with torch 2\.11 to 2\.15"):
         choose("H200")
     _session._check_untried_torch.cache_clear()
     monkeypatch.setitem(_self_check.CHECKS, "graphs", lambda: False)
@@ -131,7 +131,7 @@ def test_the_self_check_decides_about_an_untried_torch(
         choose("H200")
     assert str(error.value) == (
         "the virtual GPU does not work with torch 2.99.0 (graphs: gave a wrong result); "
-        'install a torch that was tried: pip install "torch>=2.11,<2.15"'
+        'install a torch that was tried: pip install "torch>=2.11,<2.16"'
     )
 
 

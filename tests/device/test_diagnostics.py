@@ -77,17 +77,17 @@ def test_supported_python(python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     versions.check_python()
 
 
-@pytest.mark.parametrize("version", ["2.10.1", "2.15.0+cu130", "3.0.0"])
+@pytest.mark.parametrize("version", ["2.10.1", "2.16.0+cu132", "3.0.0"])
 def test_an_untried_torch_is_named_once(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch outside the range that was tried gives one warning, which names both."""
     monkeypatch.setattr(versions, "torch_version", lambda: version)
-    both = rf"tried with torch 2\.11 to 2\.14, and this is torch {re.escape(version)}:"
+    both = rf"tried with torch 2\.11 to 2\.15, and this is torch {re.escape(version)}:"
     with pytest.warns(UserWarning, match=both):
         versions.warn_of_untried_torch()
     versions.warn_of_untried_torch()  # a second warning would be an error
 
 
-@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.14.1+cu130"])
+@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.15.0+cu132"])
 def test_a_tried_torch_gives_no_warning(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ends of the range of torch are silent."""
     monkeypatch.setattr(versions, "torch_version", lambda: version)
@@ -236,7 +236,7 @@ def test_a_gpu_without_kernels_is_named_with_the_line_to_paste(
         "not usable",
         "torch 2.13.0 has no kernels for Tesla V100-SXM2-16GB (sm_70); it has sm_75, sm_80",
         "the virtual NVIDIA H200. To use the GPU: pip install --force-reinstall "
-        '"torch>=2.11,<2.15" --index-url https://download.pytorch.org/whl/cu126',
+        '"torch>=2.11,<2.16" --index-url https://download.pytorch.org/whl/cu126',
     )
 
 
@@ -359,9 +359,9 @@ def test_broken_virtual_gpu_on_another_torch_names_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If the virtual GPU fails on an untried torch, the report names one that was tried."""
-    monkeypatch.setattr(versions, "torch_version", lambda: "2.15.0")
+    monkeypatch.setattr(versions, "torch_version", lambda: "2.16.0")
     assert _rows(virtual="streams: gave a wrong result")["virtual GPU"].instead == (
-        'a CUDA GPU only; or pip install "torch>=2.11,<2.15"'
+        'a CUDA GPU only; or pip install "torch>=2.11,<2.16"'
     )
 
 
@@ -380,7 +380,7 @@ def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch
     assert rows["torch"] == DiagnosisRow(
         "torch",
         "2.4.0",
-        "2.11 to 2.14 were tried; this one measures a CUDA GPU, and the virtual GPU if it passes "
+        "2.11 to 2.15 were tried; this one measures a CUDA GPU, and the virtual GPU if it passes "
         "its self-check",
     )
     assert rows["Python"].instead == "nothing; make an environment with Python 3.11 to 3.14"

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.common.notebooks import client_of
 from gpulab.magic._options import _OPTIONS
@@ -70,12 +69,10 @@ def test_a_real_gpu_is_named_in_the_first_cell(notebook: Notebook) -> None:
 
 
 HINT = (
-    'hint: this PyTorch has no CUDA; run gpulab.use("auto"), then this cell again on the virtual '
-    "GPU"
+    'hint: no CUDA GPU can be used; after gpulab.use("auto") the same code runs on the virtual GPU'
 )
 
 
-@pytest.mark.skipif(torch.version.cuda is not None, reason="these are errors of a CPU build")
 @pytest.mark.parametrize("before", ["import torch", "import torch\n%cudatime -q 1"])
 @pytest.mark.parametrize("cell", ["torch.ones(3, device='cuda')", "torch.ones(3).cuda()"])
 def test_errors_of_a_missing_gpu_get_a_hint(notebook: Notebook, cell: str, before: str) -> None:
@@ -86,6 +83,18 @@ def test_errors_of_a_missing_gpu_get_a_hint(notebook: Notebook, cell: str, befor
     assert failed.error in {"AssertionError", "NotImplementedError", "RuntimeError"}
     assert failed.out.splitlines()[-1] == HINT
     assert again.error is None
+
+
+@pytest.mark.parametrize(
+    "cell", ["%run own.py", "%run own.ipy", "get_ipython().safe_execfile_ipy('own.ipy');"]
+)
+def test_an_error_in_a_script_gets_the_hint(notebook: Notebook, cell: str) -> None:
+    """``%run`` and ``ipython FILE`` show the traceback; the hint comes once below it."""
+    for name in ("own.py", "own.ipy"):
+        (notebook.folder / name).write_text("import torch\ntorch.ones(3, device='cuda')\n")
+    _, failed, following = notebook.run(LOAD, cell, "1;")
+    assert failed.out.split("\n").count(HINT) == 1
+    assert following.out == ""
 
 
 @pytest.mark.parametrize(
@@ -110,10 +119,11 @@ def test_unloading_removes_the_hook(notebook: Notebook, cell: str) -> None:
     *_, ran = notebook.run(
         LOAD,
         cell,
-        "hooks = get_ipython().events.callbacks['post_run_cell']\n"
-        "print([each.__name__ for each in hooks].count('after_cell'))",
+        "from gpulab.magic._magics import CudaTimeMagics\n"
+        "hooks = sum(get_ipython().events.callbacks.values(), [])\n"
+        "print(sum(hook.__qualname__.startswith('CudaTimeMagics') for hook in hooks))",
     )
-    assert ran.out == f"{int('reload' in cell)}\n"
+    assert ran.out == f"{3 * ('reload' in cell)}\n"
 
 
 def test_a_magic_of_another_package_is_not_replaced(notebook: Notebook) -> None:

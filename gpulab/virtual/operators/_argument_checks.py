@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from gpulab.core.versions import is_within, torch_version
+
 _MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
 _MOST_DIMENSIONS = 25  # of some of CUDA's kernels
 # PyTorch's names of types, in messages about tensors.
@@ -25,6 +27,7 @@ _SCALAR_TYPES = {
     torch.complex64: "ComplexFloat",
     torch.complex128: "ComplexDouble",
 }
+_NAMES_MATMULS = not is_within(torch_version(), ((2, 0), (2, 15)))  # in messages about shapes
 HALVES = frozenset({torch.float16, torch.bfloat16})
 INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
 _COMPLEX = frozenset({torch.complex64, torch.complex128})
@@ -53,10 +56,11 @@ def refuse(kernel: str, types: frozenset[torch.dtype]) -> Callable[..., None]:
     return check
 
 
-def factors(first: int, second: int, *, of_matrices: bool = False) -> Callable[..., None]:
+def factors(first: int, second: int, *, of_matrices: str = "") -> Callable[..., None]:
     """Return a check of the types of a matmul's factors, the arguments at two positions.
 
-    With ``of_matrices`` it checks their shapes, too; elsewhere meta tensors give CUDA's message.
+    With ``of_matrices``, the operator's name, it checks their shapes, too; elsewhere meta tensors
+    give CUDA's message.
     """
 
     def check(*args: Any, **_options: object) -> None:
@@ -75,8 +79,9 @@ def factors(first: int, second: int, *, of_matrices: bool = False) -> Callable[.
         are_matrices = left.dim() == right.dim() == 2  # noqa: PLR2004 # rows and columns
         if of_matrices and are_matrices and left.shape[-1] != right.shape[-2]:
             shapes = ("x".join(map(str, item.shape)) for item in (left, right))
+            named = f"{of_matrices}: " if _NAMES_MATMULS else ""
             raise RuntimeError(
-                "mat1 and mat2 shapes cannot be multiplied ({} and {})".format(*shapes)
+                named + "mat1 and mat2 shapes cannot be multiplied ({} and {})".format(*shapes)
             )
 
     return check

@@ -154,6 +154,7 @@ RULES: Rules = {
     "linalg_qr": _qr,
     "_linalg_svd": _svd,
     "_linalg_eigh": _eigh,
+    "linalg_matrix_sqrth": _eigh,
     "linalg_eig": _eig,
     "linalg_pinv": lambda call: (*_svd(call), *("product",) * 10),
     "geqrf": _factors("QR step", 27),

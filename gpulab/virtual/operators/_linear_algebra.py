@@ -182,5 +182,7 @@ MODELS: Models = {
     "linalg_lu_solve lu_unpack": _SOLVED,
     "linalg_ldl_solve": replace(_SOLVED, compute=_ldl_solution),
     "lu_solve": replace(_SOLVED, may_find_wrong_values=False),
+    # by the eigenvalues
+    "linalg_matrix_sqrth": replace(_FACTORIZED, host_reads=(INFO,), autocast=Autocast.FLOAT32),
     "linalg_vecdot linalg_multi_dot chain_matmul": OperatorModel(autocast=Autocast.LOWER),
 }

@@ -219,9 +219,9 @@ _VECTOR = OperatorModel(lowering=_mv, surface=("vector", matmuls.vector))
 _MATRIX_BY_VECTOR = replace(_VECTOR, tf32="matmul", autocast=Autocast.LOWER)
 _CONVOLUTION = OperatorModel(tf32="conv", is_widened=True)
 MODELS: Models = {
-    "mm": replace(_MATMUL, checks=(_NO_INTEGERS, factors(0, 1, of_matrices=True))),
+    "mm": replace(_MATMUL, checks=(_NO_INTEGERS, factors(0, 1, of_matrices="mm"))),
     "addmm": replace(
-        _MATMUL, lowering=_addmm, checks=(_NO_INTEGERS, factors(1, 2, of_matrices=True))
+        _MATMUL, lowering=_addmm, checks=(_NO_INTEGERS, factors(1, 2, of_matrices="addmm"))
     ),
     "bmm": replace(_MATMUL, checks=(_NO_INTEGERS_IN_BATCHES, factors(0, 1))),
     "baddbmm": replace(_MATMUL, checks=(_NO_INTEGERS_IN_BATCHES, factors(1, 2))),

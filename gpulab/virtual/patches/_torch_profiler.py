@@ -282,6 +282,7 @@ def _of_range(profiled: ProfiledRange) -> ProfilerEvent:
         profiled.end_ns,
         "user_annotation" if profiled.is_user else "cpu_op",
         correlation_id=profiled.number,
+        external_id=profiled.number,  # from torch 2.15 on, only events with one get their kernels
         is_user_annotation=profiled.is_user,
         scope=profiled.scope,
         shapes=profiled.shapes,

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, lru_cache, wraps
+from functools import cache, lru_cache, partial, wraps
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -137,10 +137,16 @@ def _replacements(named: Iterable[tuple[str, Any, str, Any]]) -> list[tuple[Any,
         shown = vars(torch.cuda).get(last) is original
         owners = {id(owner): owner, **({id(torch.cuda): torch.cuda} if shown else {})}
         replaced += [(each, {last: guarded}) for each in owners.values()]
-    return [*replaced, (C, {"__getattr__": _missing_from_c})]
+    # A build with CUDA has them, and they would look for a real GPU.
+    tuning = {
+        name: partial(_missing_from_c, name)
+        for name in vars(C)
+        if name.startswith("_cuda_tunableop_") and not name.endswith("is_enabled")
+    }
+    return [*replaced, (C, {**tuning, "__getattr__": _missing_from_c})]
 
 
-def _missing_from_c(name: str) -> Any:
+def _missing_from_c(name: str, *_: object) -> Any:
     """Raise an error for a name that this build of PyTorch does not have, as Python calls it."""
     instead = next((text for start, text in _ONLY_WITH_CUDA.items() if name.startswith(start)), "")
     if not instead:

@@ -10,7 +10,8 @@ from gpulab.virtual.operators._models import FAMILIES
 aten = torch.ops.aten
 # Names that only some versions of torch have.
 OF_SOME_VERSIONS = {
-    *("_linear_cross_entropy_batch_chunked", "_linear_cross_entropy_batch_chunked_no_reduction")
+    *("_linear_cross_entropy_batch_chunked", "_linear_cross_entropy_batch_chunked_no_reduction"),
+    *("cholesky", "linalg_matrix_sqrth"),
 }
 
 
