@@ -115,8 +115,8 @@ def _try(watch: Watch, function: object, *arguments: object) -> Trial:
             return function(*arguments)  # type: ignore[operator]  # what cannot be called raises
 
     trial = called(watched)
-    if isinstance(trial.error, MemoryError):
-        raise trial.error  # the caller reports that the limit on memory was reached
+    if isinstance(trial.error, MemoryError) or not isinstance(trial.error, Exception | None):
+        raise trial.error  # the caller reports that memory is used up, or that it tried to end
     return trial
 
 

@@ -94,7 +94,7 @@ class Trial:
     """
 
     value: object
-    error: Exception | None = None
+    error: BaseException | None = None
     calls: tuple[WorkCall, ...] = ()
     asked: Counter[str] = field(default_factory=Counter)
     records: "Records | None" = None
@@ -215,10 +215,10 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
     """Call a function that may raise anything; return what it returned, or its error."""
     try:
         return Trial(function(*arguments))
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # anything, also what would end the session
         return Trial(None, error)
-    except (SystemExit, GeneratorExit) as error:  # exit() would end the learner's session
-        return Trial(None, RuntimeError(f"it ends with {type(error).__name__}"))
 
 
 def tried(

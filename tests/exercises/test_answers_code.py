@@ -304,7 +304,7 @@ def test_an_answer_cannot_end_the_session(exercise_id: str, end: type[BaseExcept
 
     verdict = exercises.check(exercise_id, ending)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "raised")
-    assert f"it ends with {end.__name__}" in verdict.message
+    assert f"raised {end.__name__}\n" in verdict.message
 
 
 @pytest.mark.parametrize("exercise_id", ["00.sources", "01.hidden-sync", "01.what-was-timed"])

@@ -143,7 +143,7 @@ def _one_line(answer: object) -> str:
     return " ".join(shown(answer).split())
 
 
-def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
+def raised(error: BaseException, known: KnownErrors = ()) -> Diagnosis:
     """Return the diagnosis of a function that raised an error when it was tried.
 
     Parameters
@@ -165,8 +165,8 @@ def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
             return diagnosis
     if isinstance(error, CutOffError):
         return Diagnosis("endless", f"Your function was stopped: {error}.")
-    message = f"Your function raised {type(error).__name__}: {shortened(str(error), LONGEST)}"
-    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+    said = ": ".join(filter(None, (type(error).__name__, shortened(str(error), LONGEST))))
+    return Diagnosis("raised", f"Your function raised {said}\n\nCall it yourself in a cell to see the line.")
 
 
 # A function that did nothing, like the one in the notebook's cell, is no answer yet.
