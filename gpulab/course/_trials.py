@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.course._seeded_random import SeededDraw
-from gpulab.tracing.trials import Trial, called, number_in
+from gpulab.tracing.trials import Trial, called, number_in, text_of
 
 if TYPE_CHECKING:
     import torch
@@ -123,7 +123,7 @@ def _try(watch: Watch, function: object, *arguments: object) -> Trial:
 def _fact(trial: Trial) -> object:
     """Return the numbers of a trial, or a text that says why there are none."""
     if trial.error is not None:
-        return f"{type(trial.error).__name__}: {trial.error}"
+        return f"{type(trial.error).__name__}: {text_of(trial.error)}"
     durations = numbers(trial.value)
     return f"returned {type(trial.value).__name__}" if durations is None else durations
 

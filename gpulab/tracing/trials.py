@@ -42,6 +42,7 @@ __all__ = [
     "number_in",
     "pair_in",
     "stream_kept",
+    "text_of",
     "tried",
 ]
 
@@ -219,6 +220,14 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
         raise
     except BaseException as error:  # noqa: BLE001  # anything, also what would end the session
         return Trial(None, error)
+
+
+def text_of(error: BaseException | None) -> str:
+    """Return the text of an error that somebody's function raised; empty if that raises, too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # a class of the learner's
+        return ""
 
 
 def tried(
