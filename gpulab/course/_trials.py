@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from gpulab.course._seeded_random import SeededDraw
-from gpulab.tracing.trials import Trial, called, number_in
+from gpulab.tracing.trials import Trial, called, number_in, text_of
 
 if TYPE_CHECKING:
     import torch
@@ -115,15 +115,15 @@ def _try(watch: Watch, function: object, *arguments: object) -> Trial:
             return function(*arguments)  # type: ignore[operator]  # what cannot be called raises
 
     trial = called(watched)
-    if isinstance(trial.error, MemoryError):
-        raise trial.error  # the caller reports that the limit on memory was reached
+    if isinstance(trial.error, MemoryError) or not isinstance(trial.error, Exception | None):
+        raise trial.error  # the caller reports that memory is used up, or that it tried to end
     return trial
 
 
 def _fact(trial: Trial) -> object:
     """Return the numbers of a trial, or a text that says why there are none."""
     if trial.error is not None:
-        return f"{type(trial.error).__name__}: {trial.error}"
+        return f"{type(trial.error).__name__}: {text_of(trial.error)}"
     durations = numbers(trial.value)
     return f"returned {type(trial.value).__name__}" if durations is None else durations
 

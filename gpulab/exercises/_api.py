@@ -29,7 +29,7 @@ from gpulab.exercises.journal import (
     predictions_of,
     read,
 )
-from gpulab.tracing.trials import stream_kept
+from gpulab.tracing.trials import stream_kept, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -383,7 +383,7 @@ def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
     except KeyboardInterrupt:
         raise StoppedCheck from None
     except Exception as error:  # noqa: BLE001  # an answer may be any object and raise anything
-        why = shortened(str(error), _LONGEST)
+        why = shortened(text_of(error), _LONGEST)
         message = f"This answer cannot be read ({type(error).__name__}: {why}). "
         return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
 

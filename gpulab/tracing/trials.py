@@ -41,6 +41,7 @@ __all__ = [
     "number_in",
     "pair_in",
     "stream_kept",
+    "text_of",
     "tried",
 ]
 
@@ -93,7 +94,7 @@ class Trial:
     """
 
     value: object
-    error: Exception | None = None
+    error: BaseException | None = None
     calls: tuple[WorkCall, ...] = ()
     asked: Counter[str] = field(default_factory=Counter)
     records: "Records | None" = None
@@ -214,10 +215,18 @@ def called(function: Callable[..., object], *arguments: object) -> Trial:
     """Call a function that may raise anything; return what it returned, or its error."""
     try:
         return Trial(function(*arguments))
-    except Exception as error:  # noqa: BLE001  # a learner's function may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  # anything, also what would end the session
         return Trial(None, error)
-    except (SystemExit, GeneratorExit) as error:  # exit() would end the learner's session
-        return Trial(None, RuntimeError(f"it ends with {type(error).__name__}"))
+
+
+def text_of(error: BaseException | None) -> str:
+    """Return the text of an error that somebody's function raised; empty if that raises, too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001  # a class of the learner's
+        return ""
 
 
 def tried(

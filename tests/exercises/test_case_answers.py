@@ -208,10 +208,29 @@ def one_flush_for_both(old: Work, new: Work) -> float:
     return median(ratios)
 
 
-@wrong("unexplained", "case-02.mend")
+@wrong("both-warm", "case-02.mend")
 def no_flush(old: Work, new: Work) -> float:
     old(), new()
     return in_a_row(old, 20) / in_a_row(new, 20)
+
+
+@wrong("warm-new", "case-02.mend")
+def flush_for_the_old_alone(old: Work, new: Work) -> float:
+    return median(cold_times(old)) / (1e3 * in_a_row(new, 11))
+
+
+@wrong("warm-old", "case-02.mend")
+def flush_for_the_new_alone(old: Work, new: Work) -> float:
+    return 1e3 * in_a_row(old, 11) / median(cold_times(new))
+
+
+@wrong("both-warm", "case-02.mend")
+def one_flush_for_all_calls(old: Work, new: Work) -> float:
+    times_s = []
+    for work in (old, new):
+        flush()
+        times_s.append(in_a_row(work, 30))
+    return times_s[0] / times_s[1]
 
 
 @wrong("upside-down", "case-02.mend")

@@ -167,8 +167,8 @@ def test_the_verdict_on_a_flush_has_three_times() -> None:
     assert fault.message == (
         "The layer takes 10.8 µs after your flush, 7.00 µs when it is hot, and 11.0 µs after a "
         "flush that writes. It is cold, but it also waits for your flush: what the flush wrote "
-        "goes to memory while the layer runs. Read instead; at least the last step of your flush "
-        "must read."
+        "goes to memory while the layer runs. Read instead, and read memory that your flush has "
+        "not just written."
     )
 
 

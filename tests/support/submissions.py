@@ -110,7 +110,7 @@ CHEATS = {
     "import time\n" + _LOOP.format("time.perf_counter = lambda: 0.0"): "patched",
     "import torch\ntorch.cuda.synchronize = print\n" + _LOOP.format("pass"): "patched",
     "import torch\n" + _LOOP.format("torch.cuda.Event.elapsed_time = max"): "patched",
-    _LOOP.format("raise SystemExit"): "",  # a wrong answer, as any other error in it
+    _LOOP.format("raise SystemExit"): "error",
     "def tail(work, n_calls)\n    pass": "syntax",
     "def tail(work, n_calls):\n    ...  # your answer": "unanswered",
 }

@@ -4,6 +4,7 @@ from ._forms import Choice as Choice
 from ._forms import Letters as Letters
 from ._forms import Table as Table
 from ._forms import agrees as agrees
+from ._forms import plain_number as plain_number
 from ._forms import read_number as read_number
 from ._forms import unknown_key as unknown_key
 from ._functions import CaseFunction as CaseFunction

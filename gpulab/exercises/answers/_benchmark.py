@@ -13,6 +13,7 @@ from math import inf, isfinite
 from statistics import fmean
 from typing import Any
 
+from gpulab.core.errors import CutOffError
 from gpulab.core.units import counted, format_time
 from gpulab.device.work import Work
 from gpulab.exercises.answers._benchmark_works import (
@@ -33,6 +34,8 @@ from gpulab.exercises.answers._fresh_gpu import fresh_h200
 from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
+    KnownErrors,
+    raised,
     without_reading,
     wrong_units,
 )
@@ -51,13 +54,16 @@ Benchmark = Callable[[Work], object]
 RUNGS = ("stopwatch", "wait", "events", "warm-up", "clock", "flush", "sleep", "measure")
 # Lesson 08b names this limit to the learner: 15 %, and the floor of a pair of events.
 _TOLERANCE = 0.15
+_HOST = 0.1  # two readings of the virtual host's clock take this share of a launch
 _FLOOR_S = 6e-6  # a pair of events reads at most so much more than the work between them takes
 # With a wait in each round a pair reads 4.4 µs more than a short kernel takes, otherwise 2.6 µs.
 _WITHOUT_WAITS_S = 3.5e-6
+_SLOW_CALLS = 1.5  # a reading with slow calls in it is longer by so much
 _MIB = 2**18  # number of elements of 4 bytes in one MiB
 _MOST_WARM_UPS = 40_000  # a warm-up that has not ended after so many calls has no limit
 _SAME_CLOCK = 0.03  # a settled clock moves by 1 or 2 % by itself
 _LONG_SLEEP_NS = 1_000_000  # of the GPU; its clock begins to rise
+_SLOW_MHZ = 100  # no GPU works at less, and no benchmark of seconds is so long
 _PAIR = ("seconds", "clock_mhz")
 # What the judge has checked when a benchmark passes a rung, for the message.
 _CHECKED = {
@@ -98,6 +104,11 @@ class BenchmarkReading:
     hot_s: float = 0.0
     dirty_s: float = 0.0
     excess_s: float = 0.0
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the benchmark raised; None if it returned."""
+        return self.trial.error
 
     @property
     def seconds(self) -> float:
@@ -167,6 +178,11 @@ class ClockReadings:
     settled_mhz: float
     last_mhz: float
     recovered_mhz: float
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the benchmark raised for one of the two works."""
+        return self.heavy.error or self.light.error
 
     @property
     def clocks_mhz(self) -> tuple[float, float]:
@@ -249,8 +265,9 @@ class BenchmarkJudge(FunctionJudge):
             # Short, because a function that asks an event again and again is slow to watch.
             first = tried(function, WatchedWork(spinning(0.1)), clocks=True)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
+        rules = (*without_reading("fn()", _has_seconds, wanted=self._returned), _SWAPPED)
         return (
-            first_fitting(without_reading("fn()", _has_seconds, wanted=self._returned), first)
+            first_fitting(rules, first)
             or next(filter(None, missing), None)
             or self._praise(function)
         )
@@ -267,8 +284,38 @@ class BenchmarkJudge(FunctionJudge):
 def _missing(rung: str, benchmark: Benchmark) -> Diagnosis | None:
     """Return what a benchmark does wrong on one rung, tried on a new virtual GPU, or None."""
     with fresh_h200():
-        outcomes = (first_fitting(rules, read(benchmark)) for read, rules in _PROBES[rung])
+        outcomes = (_judged(read(benchmark), rules) for read, rules in _PROBES[rung])
         return next(filter(None, outcomes), None)
+
+
+def _judged(reading: Any, rules: tuple[Rule[Any, Diagnosis], ...]) -> Diagnosis | None:  # noqa: ANN401  # of any probe
+    """Return what one reading shows to be wrong; if the benchmark raised an error, that."""
+    error = reading.error
+    return first_fitting(rules, reading) if error is None else raised(error, _NO_LIMIT)
+
+
+_NO_LIMIT: KnownErrors = (
+    (
+        CutOffError,
+        Diagnosis(
+            "no-limit",
+            f"It had called fn() {_MOST_WARM_UPS:,} times and had not returned, for work whose "
+            "time grows and falls again and again. Give its loop a limit.",
+        ),
+    ),
+)
+
+
+def _is_swapped(trial: Trial) -> bool:
+    """Return whether it returns a clock, which is hundreds of MHz, before the seconds."""
+    first, second = map(number_in, pair_in(trial.value, _PAIR) or (None, None))
+    return first is not None and second is not None and second < 1 and first > _SLOW_MHZ
+
+
+_SWAPPED: Rule[Trial, Diagnosis] = (
+    _is_swapped,
+    Diagnosis("swapped", "It returns the clock first: return seconds, clock_mhz."),
+)
 
 
 def _has_seconds(trial: Trial) -> bool:
@@ -305,16 +352,21 @@ _STOPWATCH: tuple[BenchmarkRule, ...] = (
         ),
     ),
     (
-        lambda reading: not _is_a_launch_or_more(reading),
+        lambda reading: not (reading.is_near() or _is_of_its_calls(reading)),
         lambda reading: reading.diagnosis("unexplained"),
     ),
 )
 
 
-def _is_a_launch_or_more(reading: BenchmarkReading) -> bool:
-    """Return whether it reads the launch, the work, or something between, as a full queue does."""
-    least_s = (1 - _TOLERANCE) * min(reading.launches_s)
-    return least_s <= reading.seconds <= (1 + _TOLERANCE) * reading.true_s
+def _is_of_its_calls(reading: BenchmarkReading) -> bool:
+    """Return whether its own calls took the host so long, which may wait for the GPU or not."""
+    calls = reading.trial.calls
+    times_ns = [
+        *(call.end_ns - call.start_ns for call in calls),
+        *(after.start_ns - before.start_ns for before, after in pairwise(calls)),
+    ]
+    low_s, high_s = (1 - _HOST) * min(times_ns) / 1e9, (1 + _HOST) * max(times_ns) / 1e9
+    return low_s <= reading.seconds <= min(high_s, (1 + _TOLERANCE) * reading.true_s)
 
 
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
@@ -352,19 +404,21 @@ _WAIT_BEFORE: tuple[BenchmarkRule, ...] = (
 
 def _read_outliers(benchmark: Benchmark) -> BenchmarkReading:
     true_s = _true_s(spinning(0.5))
-    trial = tried(benchmark, WatchedWork(sometimes_slow(0.5)))
+    work = WatchedWork(sometimes_slow(0.5), most_calls=_MOST_WARM_UPS)
+    trial = tried(benchmark, work)
     return BenchmarkReading(trial, f"work of which one call in {OUTLIER_EACH} is slow", true_s)
 
 
 _MEDIAN: tuple[BenchmarkRule, ...] = (
     (
-        lambda reading: not reading.is_near(),
+        lambda reading: reading.seconds > _SLOW_CALLS * reading.true_s,
         lambda reading: reading.diagnosis(
             "mean",
             f"Its slow calls take {OUTLIER_BY} times as long, and they are in your number. "
             "Return the median of the calls.",
         ),
     ),
+    (lambda reading: not reading.is_near(), lambda reading: reading.diagnosis("unexplained")),
 )
 
 
@@ -375,15 +429,12 @@ def _read_short_kernel(benchmark: Benchmark) -> BenchmarkReading:
 
 
 def _waits_in_rounds(reading: BenchmarkReading) -> bool:
-    """Return whether the host waits between most calls of the work."""
-    calls = reading.trial.calls
+    """Return whether the host waits between the last calls of the work, after any warm-up."""
     waits = reading.trial.waits or ()
-    gaps = pairwise(calls)
-    n_waited = sum(
+    return all(
         any(before.end_ns <= wait.start_ns < after.start_ns for wait in waits)
-        for before, after in gaps
+        for before, after in pairwise(reading.trial.calls[-4:])
     )
-    return 2 * n_waited > len(calls) - 1
 
 
 _EVENTS: tuple[BenchmarkRule, ...] = (
@@ -436,18 +487,6 @@ def _read_never_steady(benchmark: Benchmark) -> Trial:
     return tried(benchmark, WatchedWork(never_steady(0.02), most_calls=_MOST_WARM_UPS))
 
 
-_LIMIT: tuple[Rule[Trial, Diagnosis], ...] = (
-    (
-        lambda trial: trial.error is not None,
-        Diagnosis(
-            "no-limit",
-            f"It had called fn() {_MOST_WARM_UPS:,} times and had not returned, for work whose "
-            "time grows and falls again and again. Give the warm-up a limit.",
-        ),
-    ),
-)
-
-
 def _read_clocks(benchmark: Benchmark) -> ClockReadings:
     import torch
 
@@ -494,9 +533,15 @@ _CLOCK: tuple[Rule[ClockReadings, Diagnosis], ...] = (
             "torch.cuda.clock_rate() gives right after the last call.",
         ),
     ),
-    (
-        lambda readings: readings.are_right(1e6),
-        Diagnosis("hertz", "Its clock is in Hz: return MHz, as torch.cuda.clock_rate() gives it."),
+    *(
+        (
+            lambda readings, factor=factor: readings.are_right(factor),
+            Diagnosis(
+                "clock-unit",
+                f"Its clock is in {unit}: return MHz, as torch.cuda.clock_rate() gives it.",
+            ),
+        )
+        for factor, unit in ((1e6, "Hz"), (1e3, "kHz"))
     ),
     (
         lambda readings: (
@@ -610,7 +655,7 @@ _PROBES: dict[str, tuple[Probe, ...]] = {
     "warm-up": (
         # Of two lengths, because the limit of a rule may fit one of them by luck.
         *((partial(_read_slow_at_first, length_ms), _WARM_UP) for length_ms in (0.02, 0.005)),
-        (_read_never_steady, _LIMIT),
+        (_read_never_steady, ()),
     ),
     "clock": ((_read_clocks, _CLOCK),),
     "flush": ((_read_cold, _FLUSH),),

@@ -10,6 +10,7 @@ from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.units import parse_time
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._fields import Fields
+from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 from gpulab.tracing.trials import number_in
 
@@ -244,6 +245,9 @@ class Table(AnswerJudge):
         return next(iter(exact or (ends if len(ends) == 1 else ())), None)
 
 
+_LONGEST_KEY = 100  # characters; to compare many more takes seconds
+
+
 def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
     """Return the diagnosis of a key that an answer may not have; it names the nearest ones.
 
@@ -253,7 +257,7 @@ def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
     >>> unknown_key("stream.wait", ["stream.synchronize", "stream.wait_event"]).message
     "'stream.wait' is no key of this table; did you mean 'stream.wait_event'?"
     """
-    nearest = get_close_matches(_key(key), list(known), n=1)
+    nearest = get_close_matches(_key(key)[:_LONGEST_KEY], list(known), n=1)
     keys = ", ".join(map(repr, known))
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"its keys are {keys}."
     return Diagnosis("unknown-key", f"{shown(key)} is no key of this table; {hint}")
@@ -304,6 +308,18 @@ def read_number(answer: object) -> float | None:
         return number if isfinite(number) else None
     except (TypeError, ValueError, RuntimeError, OverflowError):  # several numbers, or 10**400
         return None
+
+
+def plain_number(answer: object) -> float | None:
+    """Return a number without a unit, also from a text; None for anything else.
+
+    >>> plain_number("1,022"), plain_number(4), plain_number("4 ms")
+    (1022.0, 4.0, None)
+    """
+    if not isinstance(answer, str):
+        return read_number(answer)
+    typed = read_typed(answer, unit="")
+    return typed if isinstance(typed, float) else None
 
 
 # Of an iterator without end, or a very long list; no answer has so many.

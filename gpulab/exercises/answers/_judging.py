@@ -9,7 +9,7 @@ from gpulab.core.errors import CutOffError, shown
 from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import Verdict, is_open
 from gpulab.exercises._fields import Fields
-from gpulab.tracing.trials import Rule, Trial
+from gpulab.tracing.trials import Rule, Trial, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _one_line(answer: object) -> str:
     return " ".join(shown(answer).split())
 
 
-def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
+def raised(error: BaseException, known: KnownErrors = ()) -> Diagnosis:
     """Return the diagnosis of a function that raised an error when it was tried.
 
     Parameters
@@ -161,12 +161,14 @@ def raised(error: Exception, known: KnownErrors = ()) -> Diagnosis:
     'Your function raised ValueError: no data'
     """
     for which, diagnosis in known:
-        if isinstance(error, which) if isinstance(which, type) else which in str(error):
+        if isinstance(error, which) if isinstance(which, type) else which in text_of(error):
             return diagnosis
     if isinstance(error, CutOffError):
         return Diagnosis("endless", f"Your function was stopped: {error}.")
-    message = f"Your function raised {type(error).__name__}: {shortened(str(error), LONGEST)}"
-    return Diagnosis("raised", f"{message}\n\nCall it yourself in a cell to see the line.")
+    said = ": ".join(filter(None, (type(error).__name__, shortened(text_of(error), LONGEST))))
+    return Diagnosis(
+        "raised", f"Your function raised {said}\n\nCall it yourself in a cell to see the line."
+    )
 
 
 # A function that did nothing, like the one in the notebook's cell, is no answer yet.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._fields import NUMBER, Fields
-from gpulab.exercises.answers._forms import agrees, read_number, unknown_key
+from gpulab.exercises.answers._forms import agrees, plain_number, unknown_key
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
@@ -53,10 +53,11 @@ class Quantities(AnswerJudge):
         """Judge a dict of numbers."""
         if not isinstance(answer, Mapping):
             return MALFORMED
-        unknown = [key for key in answer if key not in self.right]
+        by_key = {str(key).strip().lower(): value for key, value in answer.items()}
+        unknown = [key for key in by_key if key not in self.right]
         if unknown:
             return unknown_key(unknown[0], self.right)
-        numbers = self._read(answer)
+        numbers = self._read(by_key)
         if numbers is None:
             return MALFORMED
         return self._explain(numbers) if numbers else UNANSWERED
@@ -77,7 +78,7 @@ class Quantities(AnswerJudge):
 
     def _read(self, answer: Mapping[str, object]) -> dict[str, float] | None:
         """Return the numbers in an answer, or None if it contains anything else."""
-        read = {key: read_number(value) for key, value in answer.items() if not is_open(value)}
+        read = {key: plain_number(value) for key, value in answer.items() if not is_open(value)}
         numbers = {key: value for key, value in read.items() if value is not None}
         return numbers if len(numbers) == len(read) else None
 

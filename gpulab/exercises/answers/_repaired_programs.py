@@ -50,6 +50,8 @@ class HiddenWork:
         Description for the learner, for example ``"a matmul of 4,096 x 4,096"``.
     make
         Returns the arguments. It is called on the virtual GPU, once for each program.
+    around
+        A context for each run, for example one that ends a program with an endless loop.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class HiddenWork:
 
     name: str
     make: Callable[[], tuple[Any, ...]]
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
 
 
 # No slots: cached_property stores its results in the instance's dictionary.
@@ -280,8 +283,6 @@ class Mended(FunctionJudge):
     hidden_mistakes
         Functions that recognise a mistake which right results may hide, such as a data race or a
         copy that is missing. They are tried before the results are looked at.
-    around
-        A context for each run, for example one that ends a program with an endless loop.
 
     Examples
     --------
@@ -305,7 +306,6 @@ class Mended(FunctionJudge):
     errors: KnownErrors = ()
     depends_on_course: bool = False
     hidden_mistakes: tuple[Rule[MendedTrial, Diagnosis], ...] = ()
-    around: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
     def how(self) -> str:
@@ -324,16 +324,16 @@ class Mended(FunctionJudge):
         if all(map(is_open, mended.values)):
             return UNANSWERED
         hidden = first_fitting(self.hidden_mistakes, mended)
-        if hidden is None and any(trial.reads_events_by_luck for trial in trials):
-            hidden = _LUCK
+        is_lucky = any(trial.reads_events_by_luck for trial in trials)
         if hidden is not None or mended.is_right:
-            return hidden or self.why
+            return hidden or (_LUCK if is_lucky else self.why)
         # Units after the mistakes, so that an exercise can have its own words for milliseconds.
         known = first_fitting(self.mistakes, mended)
         if known is not None:
             return Diagnosis(known.code, f"{_LOOKS_LIKE}{known.message}")
         units = wrong_units(MendedTrial.is_in_unit)
-        return first_fitting(units, mended) or self._unexplained(mended)
+        unexplained = _LUCK if is_lucky else self._unexplained(mended)
+        return first_fitting(units, mended) or unexplained
 
     def right_values(self, program: MendedProgram) -> tuple[object, ...]:
         """Return the results of one of our own programs for all works."""
@@ -345,7 +345,7 @@ class Mended(FunctionJudge):
 
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> Trial:
         """Run a program on a new virtual GPU."""
-        with fresh_h200(first_use=self.first_use), self.around():
+        with fresh_h200(first_use=self.first_use), work.around():
             # One work is enough for races: the detector goes by order and not by time.
             return tried(program, make=work.make, races=work is self.works[0])
 

@@ -1,12 +1,16 @@
 """Case 02: a speed-up that comes from a warm cache, which the other program has just filled."""
 
 from collections.abc import Callable
+from functools import cache
+from statistics import median
 from typing import Any
 
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
+from gpulab.exercises.answers._fresh_gpu import fresh_h200
+from gpulab.tracing.trials import Trial, WatchedWork, tried
 
 # 256 MiB, as in the post: more than four times the L2 of an H200.
 _FLUSH_BYTES = 2**28
@@ -77,9 +81,17 @@ def upside_down(old: Work, new: Work) -> float:
     return 1 / _ratio(old, new)
 
 
+class _Old(WatchedWork):
+    """The old version, which a trial tells from the new one by its class."""
+
+
+class _New(WatchedWork):
+    """The new version."""
+
+
 def _same_weights() -> tuple[Work, Work]:
     stored = weights(24)
-    return stored.sum, stored.sum
+    return _Old(stored.sum), _New(stored.sum)
 
 
 def _half_of_the_weights() -> tuple[Work, Work]:
@@ -89,6 +101,45 @@ def _half_of_the_weights() -> tuple[Work, Work]:
 
 def _quarter_of_the_bytes() -> tuple[Work, Work]:
     return weights(96).sum, weights(24).sum
+
+
+def _kernels_ns(trial: Trial, version: type[WatchedWork]) -> float:
+    """Return how long the kernels of one version usually ran; 0 if none were seen.
+
+    The earlier half of its calls is left out, because it may be a warm-up.
+    """
+    calls = [call for call in trial.calls if isinstance(call.work, version)]
+    records = () if trial.records is None else trial.records.records
+    times_ns = [
+        sum(
+            record.duration_ns
+            for record in records
+            if record.launch_start_ns and call.start_ns <= record.launch_start_ns < call.end_ns
+        )
+        for call in calls[len(calls) // 2 :]
+    ]
+    return median(times_ns) if times_ns else 0.0
+
+
+@cache
+def _border_ns() -> float:
+    """Return the time between that of a cold and that of a warm call of the first pair."""
+    times_ns = []
+    for program in (_right, no_flush):
+        with fresh_h200():
+            times_ns.append(_kernels_ns(tried(program, make=_same_weights), _Old))
+    return sum(times_ns) / 2
+
+
+def _warm(*versions: type[WatchedWork]) -> Callable[[MendedTrial], bool]:
+    """Return a function that recognises by the kernels which versions found a warm cache."""
+
+    def recognise(mended: MendedTrial) -> bool:
+        times_ns = {each: _kernels_ns(mended.trials[0], each) for each in (_Old, _New)}
+        warm = {each for each, time_ns in times_ns.items() if 0 < time_ns < _border_ns()}
+        return warm == set(versions)
+
+    return recognise
 
 
 _WORKS: tuple[tuple[str, Callable[[], tuple[Work, Work]]], ...] = (
@@ -147,23 +198,23 @@ EXERCISES = (
             right=_right,
             mistakes=(
                 (
-                    like(as_posted),
+                    _warm(_New),
                     Diagnosis(
                         "warm-new",
-                        "The new version still runs right after the old one, on the same "
-                        "weights. Empty the cache before each of the two.",
+                        "The new version finds its weights in the cache, and the old one does "
+                        "not. Empty the cache before each call of the two.",
                     ),
                 ),
                 (
-                    like(other_order),
+                    _warm(_Old),
                     Diagnosis(
                         "warm-old",
-                        "You changed the order. Now the old version finds the weights in the "
-                        "cache. Empty it before each of the two.",
+                        "Now the old version finds its weights in the cache, and the new one "
+                        "does not. Empty the cache before each call of the two.",
                     ),
                 ),
                 (
-                    like(no_flush),
+                    _warm(_Old, _New),
                     Diagnosis(
                         "both-warm",
                         "Both are timed with a warm cache now. That is fair, but not the "

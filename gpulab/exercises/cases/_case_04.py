@@ -97,7 +97,7 @@ def _both(trial: MendedTrial) -> bool:
 
 
 def _is_slow(trial: MendedTrial) -> bool:
-    return trial.part_is_right(1) and not trial.part_is_right(0)
+    return trial.part_is_right(1) and trial.is_slower_in(0, 1.15)
 
 
 EXERCISES = (
@@ -171,8 +171,16 @@ EXERCISES = (
                     Diagnosis(
                         "no-overlap",
                         "All results are right, but nothing overlaps: it takes as long as one "
-                        "after the other. Let a stream wait for an event, not the host for the "
-                        "whole GPU.",
+                        "after the other. Give the next copy another buffer, and let it wait "
+                        "only for the step that read this buffer before.",
+                    ),
+                ),
+                (
+                    lambda trial: trial.part_is_right(1) and not trial.is_slower_in(0, 1),
+                    Diagnosis(
+                        "stops-early",
+                        "All results are right, but the clock stops before the last step is done: "
+                        "wait, then read the clock.",
                     ),
                 ),
             ),

@@ -144,7 +144,11 @@ EXERCISES = (
             works=(
                 HiddenWork("a short kernel", lambda: (library_kernel(0.06),)),
                 HiddenWork("a long kernel", lambda: (library_kernel(1.0),)),
-                HiddenWork("a kernel after other work in its stream", lambda: (_busy_kernel(),)),
+                HiddenWork(
+                    "a kernel after other work in its stream",
+                    lambda: (_busy_kernel(),),
+                    _without_pauses,
+                ),
             ),
             right=_right,
             mistakes=(
@@ -181,7 +185,6 @@ EXERCISES = (
             ),
             show=format_time,
             floor=_FLOOR_S,
-            around=_without_pauses,
         ),
         hints=(
             "Event.record takes a stream.",

@@ -101,6 +101,12 @@ def in_milliseconds(step: Work) -> tuple[float, float, float]:
     return 1e3 * fast_s, 1e3 * slow_s, share
 
 
+def swapped(step: Work) -> tuple[float, float, float]:
+    """Return the slow step before the fast one."""
+    fast_s, slow_s, share = _right(step)
+    return slow_s, fast_s, share
+
+
 def _show(value: Any) -> str:  # noqa: ANN401  # what a learner returned
     """Write an answer with units: a time, or two times and a share."""
     if not isinstance(value, tuple):
@@ -189,6 +195,10 @@ EXERCISES = (
                 (
                     like(in_milliseconds),
                     Diagnosis("milliseconds", "elapsed_time returns milliseconds. Divide by 1e3."),
+                ),
+                (
+                    like(swapped),
+                    Diagnosis("swapped", "You return the slow step first: fast, slow, share."),
                 ),
                 (
                     lambda trial: trial.part_is_right(0) and not trial.part_is_right(1),

@@ -8,7 +8,15 @@ from typing import Any
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import (
+    Choice,
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    MendedTrial,
+    like,
+    read_number,
+)
 
 _N_CALLS = 40
 
@@ -82,6 +90,14 @@ _PAIRS: tuple[tuple[str, Callable[[], tuple[Any, ...]]], ...] = (
     ("a B with an eighth less to do", partial(rival_matmuls, 7168)),
 )
 
+
+def _are_differences(trial: MendedTrial) -> bool:
+    pairs = zip(map(read_number, trial.values), trial.expected, strict=True)
+    return all(
+        value is not None and trial.mended.agree(1 + value, wanted) for value, wanted in pairs
+    )
+
+
 EXERCISES = (
     Exercise(
         "case-07.flaw",
@@ -150,8 +166,12 @@ EXERCISES = (
                     Diagnosis("upside-down", "Divide the time of b by that of a."),
                 ),
                 (
+                    _are_differences,
+                    Diagnosis("difference", "That is the ratio less 1. Return the ratio itself."),
+                ),
+                (
                     lambda trial: all(
-                        isinstance(value, float) and value < 0.5  # noqa: PLR2004  # far too small
+                        isinstance(value, float) and 0 < value < 0.5  # noqa: PLR2004  # far too small
                         for value in trial.values
                     ),
                     Diagnosis(

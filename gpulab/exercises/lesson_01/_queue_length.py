@@ -9,7 +9,7 @@ from gpulab.exercises.answers import (
     MALFORMED,
     Diagnosis,
     ReadingsJudge,
-    read_number,
+    plain_number,
 )
 
 # An H200 blocked at the 1,022nd pending launch; other drivers differ by a few. This range is used
@@ -37,7 +37,7 @@ class QueueLength(ReadingsJudge):
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a number of launches."""
-        number = None if isinstance(answer, str) else read_number(answer)
+        number = plain_number(answer)
         if number is None or number < 0:
             return MALFORMED
         durations_s = _seconds(readings)

@@ -1,7 +1,13 @@
 """Exercises of lesson 03: time with events, and what a pair of events adds to a kernel."""
 
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, TimerFunction
+from gpulab.exercises.answers import (
+    BenchmarkJudge,
+    Choice,
+    Diagnosis,
+    TimerFunction,
+    TimerReading,
+)
 from gpulab.exercises.lesson_03._event_floor import EventFloor, floor_readings
 
 _HALF = 0.5  # a reading below half of the work cannot contain the work
@@ -13,11 +19,17 @@ _HOST_CLOCK = Diagnosis(
     "launch and the wake-up. Record one event before the work and one after it, and ask "
     "elapsed_time.",
 )
-_NOTHING_BETWEEN = Diagnosis(
-    "nothing-between",
-    "The work is not between your two events. Record one before work() and one after it, in the "
-    "stream in which the work runs.",
-)
+
+
+def _too_short(readings: tuple[TimerReading, TimerReading]) -> Diagnosis:
+    return Diagnosis(
+        "nothing-between",
+        f"Your reading is {readings[0].ratio:.1g} times what the work takes. Is the work between "
+        "your two events, in the stream in which it runs? And elapsed_time returns milliseconds: "
+        "divide by 1,000, and only once.",
+    )
+
+
 _NO_SYNCHRONIZE = Diagnosis(
     "no-synchronize",
     "elapsed_time raised RuntimeError: both events must be completed. The host asked before the "
@@ -39,7 +51,7 @@ EVENT_TIME = Exercise(
         "does not count, and neither does the wake-up of the host.",
         mistakes=(
             (lambda readings: not readings[0].trial.asked["Event.elapsed_time"], _HOST_CLOCK),
-            (lambda readings: readings[0].ratio < _HALF, _NOTHING_BETWEEN),
+            (lambda readings: readings[0].ratio < _HALF, _too_short),
         ),
         errors=(
             # The words of PyTorch for an event that is not completed, and those of CUDA.

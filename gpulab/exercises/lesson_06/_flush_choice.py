@@ -24,7 +24,7 @@ _STILL_HOT = (
 )
 _DIRTY = (
     "It is cold, but it also waits for your flush: what the flush wrote goes to memory while the "
-    "layer runs. Read instead; at least the last step of your flush must read."
+    "layer runs. Read instead, and read memory that your flush has not just written."
 )
 _HALF = Diagnosis("incomplete", "Give both: the flush, and the letter of its reason.")
 _WAITS = Diagnosis(

@@ -27,7 +27,7 @@ _N_TRIES = 3  # the best counts: other programs may delay the host in one of the
 _LAUNCHES = (1, 16)
 _CYCLES_TIMED = 1_000_000
 _MOST = 20.0  # longest useful sleep, in multiples of the time that the host needs
-_SECONDS = 10.0  # a smaller number is probably in seconds: nobody sleeps for ten cycles
+_OTHER_UNIT = 1 / 400  # a tenth of what one sample needs; less is no number of cycles
 _FEW = 4  # a sleep that is long enough for one sample puts the host ahead in at most so many
 
 
@@ -131,14 +131,6 @@ _WITHOUT_CYCLES = (
     returning_nothing("the work"),
     returning_no_number("a number of clock cycles", _is_finite),
     (
-        lambda trial: abs(trial.number or 0.0) < _SECONDS,
-        Diagnosis(
-            "forgot-cycles",
-            "That is less than ten clock cycles. torch.cuda._sleep takes cycles: multiply the "
-            "seconds by the cycles per second that you measured above.",
-        ),
-    ),
-    (
         lambda trial: not trial.calls,
         Diagnosis(
             "guess",
@@ -167,6 +159,15 @@ def _too_long(lead: HostLead) -> Diagnosis:
 _MISTAKES: tuple[Rule[tuple[HostLead, HostLead], Diagnosis], ...] = (
     (lambda leads: _is_too_long(leads[0]), lambda leads: _too_long(leads[0])),
     (lambda leads: _is_too_long(leads[1]), lambda leads: _too_long(leads[1])),
+    (
+        lambda leads: abs(leads[0].n_cycles) < _OTHER_UNIT * leads[0].n_needed,
+        lambda leads: Diagnosis(
+            "forgot-cycles",
+            f"{leads[0].n_cycles:,.4g} clock cycles are too few even for one sample. "
+            "torch.cuda._sleep takes cycles: multiply the seconds by the cycles per second that "
+            "you measured above.",
+        ),
+    ),
     (
         lambda leads: leads[0].n_ahead == N_SAMPLES > leads[1].n_ahead,
         lambda leads: Diagnosis(

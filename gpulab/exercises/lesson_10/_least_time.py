@@ -89,8 +89,8 @@ _MISTAKES = (
         _of(lambda p: max(p.compute_s, 2 * p.memory_s)),
         Diagnosis(
             "bytes-twice",
-            "You count the bytes twice. Each matrix moves once: the inputs are read, the result "
-            "is written. Count bytes per element times elements, and nothing more.",
+            "Your bytes are twice what they should be. An element in half precision has 2 bytes, "
+            "and each matrix moves once: the inputs are read, the result is written.",
         ),
     ),
     (

@@ -42,6 +42,7 @@ WORKS = {
     _work("linear", 1, "float16"): "a linear layer, 4096 wide, half precision, on one row",
     _work("softmax", 8192, "float32"): "the softmax of 8192 rows",
     _work("matmul", 256, "float16"): "a matmul of half-precision matrices of side 256",
+    CountedWork(5e9, 1e5): "100,000 multiplications and additions for each of 25,000 numbers",
 }
 
 

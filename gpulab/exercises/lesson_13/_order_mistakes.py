@@ -311,6 +311,12 @@ def _never_fills(mended: MendedTrial) -> bool:
     return not any(map(_fillings, mended.trials))
 
 
+def _stops_early(trial: Trial) -> bool:
+    """Return whether no fill() came in the last quarter of the time that first() took."""
+    began_ns, end_ns = trial.calls[0].start_ns, _first_end_ns(trial)
+    return _fillings(trial)[-1].start_ns < began_ns + 0.75 * (end_ns - began_ns)
+
+
 def _fills_too_long(mended: MendedTrial) -> bool:
     return all(
         trial.number == len(_fillings(trial)) > _n_in_time(trial) for trial in mended.trials
@@ -325,8 +331,8 @@ ENDLESS = Exercise(
         returns="how many times fill() was launched while first() was not done",
         why="It stopped when first() was done, and its count is right.",
         works=(
-            HiddenWork("a first kernel of 2 ms", lambda: _watched_works(2.0)),
-            HiddenWork("a first kernel of 4 ms", lambda: _watched_works(4.0)),
+            HiddenWork("a first kernel of 2 ms", lambda: _watched_works(2.0), few_polls),
+            HiddenWork("a first kernel of 4 ms", lambda: _watched_works(4.0), few_polls),
         ),
         right=_n_in_time,
         depends_on_course=True,  # how often fill() is launched depends on how fast it asks
@@ -363,6 +369,14 @@ ENDLESS = Exercise(
                 ),
             ),
             (_never_fills, Diagnosis("never-fills", "It never launched fill().")),
+            (
+                lambda mended: any(map(_stops_early, mended.trials)),
+                Diagnosis(
+                    "stops-early",
+                    "It stopped launching fill() long before first() was done. Go on until an "
+                    "event after first() is completed.",
+                ),
+            ),
         ),
         show=repr,
         tolerance=0.1,
@@ -376,7 +390,6 @@ ENDLESS = Exercise(
                 ),
             ),
         ),
-        around=few_polls,
     ),
     hints=("After which work does the event stand in each round?", "Record it before the loop."),
 )

@@ -12,6 +12,7 @@ from gpulab.exercises.answers import (
     Diagnosis,
     HiddenWork,
     Mended,
+    MendedTrial,
     copies_less,
     reads,
 )
@@ -127,7 +128,16 @@ EVENTS = Exercise(
         why="You ask for the time between the events when both are completed.",
         works=_KERNELS,
         right=_waited_s,
-        mistakes=((reads(0, 0.5), _SHORT),),
+        mistakes=(
+            (
+                reads(0, 0.5),
+                Diagnosis(
+                    "too-short",
+                    "That is less than the work takes. Record one event before work() and one "
+                    "after it, and let the host wait for the second one.",
+                ),
+            ),
+        ),
         hidden_mistakes=(
             (
                 lambda mended: mended.is_right and not mended.uses_events,
@@ -241,6 +251,15 @@ def _pass_s(each: "Sequence[Work]") -> float:
     return _between_events_s(one_pass)
 
 
+_N_LAYERS = (20, 50)
+_FEW_WAITS = 4  # before the first pass and after it, and the same for a second pass
+
+
+def _is_one_layer(mended: MendedTrial) -> bool:
+    pairs = zip(mended.values, mended.expected, _N_LAYERS, strict=True)
+    return all(mended.mended.agree(value, whole / n) for value, whole, n in pairs)  # type: ignore[operator]  # seconds
+
+
 LAYERS = Exercise(
     "13.each-layer",
     "Mend the program that waits after each layer.",
@@ -250,14 +269,23 @@ LAYERS = Exercise(
         why="The time is that of a pass in which the GPU goes from layer to layer without a pause "
         "for the host.",
         works=(
-            HiddenWork("20 short layers", lambda: (layers(),)),
-            HiddenWork("50 shorter layers", lambda: (layers(50, 0.02),)),
+            HiddenWork("20 short layers", lambda: (layers(_N_LAYERS[0]),)),
+            HiddenWork("50 shorter layers", lambda: (layers(_N_LAYERS[1], 0.02),)),
         ),
         right=_pass_s,
         mistakes=(
+            (
+                _is_one_layer,
+                Diagnosis(
+                    "one-layer", "That is the time of one layer. Return that of the whole pass."
+                ),
+            ),
             (reads(0, 0.5), _SHORT),
             (
-                reads(1.15, 10),
+                lambda mended: (
+                    reads(1.05, 10)(mended)
+                    and all(len(trial.waits or ()) > _FEW_WAITS for trial in mended.trials)
+                ),
                 Diagnosis(
                     "waits-each-layer",
                     "The host still waits between the layers, and the GPU is idle until the next "

@@ -4,13 +4,13 @@ import math
 
 from gpulab.core.errors import shown
 from gpulab.core.foreign_text import one_line
-from gpulab.tracing.trials import Rule, Trial, first_fitting
+from gpulab.tracing.trials import Rule, Trial, first_fitting, text_of
 
 # Each problem is the end of a sentence about the benchmark.
 _PROBLEMS: tuple[Rule[Trial, str], ...] = (
     (
         lambda trial: trial.error is not None,
-        lambda trial: f"raised {type(trial.error).__name__}: {one_line(str(trial.error))}",
+        lambda trial: f"raised {type(trial.error).__name__}: {one_line(text_of(trial.error))}",
     ),
     (lambda trial: not trial.calls, "never called fn, so it timed nothing"),
     (
