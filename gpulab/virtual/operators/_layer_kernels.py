@@ -1,7 +1,7 @@
 """Name the kernels of matmuls, convolutions, losses, norms, gradients and other operators."""
 
 from collections.abc import Callable
-from math import ceil, prod
+from math import ceil
 from typing import Any
 
 import torch
