@@ -28,13 +28,13 @@ from benchmarks.judges.data_references import REASONS, TRUTHS, agrees
 from benchmarks.judges.references import GREY_NUMBERS, REFERENCES
 from benchmarks.judges.timing_references import TIMING_REFERENCES
 from gpulab import exercises
-from gpulab.exercises._api import exercise, exercise_ids
+from gpulab.exercises._api import StoppedCheck, exercise, exercise_ids
 
 _MOST_S = 5.0  # of the processor's time, because a changed loop may never end
 
 
-class TooLong(BaseException):
-    """A changed answer did not end. No ``Exception``, which a judge would take for its error."""
+class TooLong(KeyboardInterrupt):
+    """A changed answer did not end. As Ctrl-C, which a judge does not take for its error."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -103,7 +103,7 @@ def within_limit(call: Callable[[], object]) -> object:
     signal.setitimer(signal.ITIMER_PROF, _MOST_S)
     try:
         return call()
-    except (Exception, TooLong):  # noqa: BLE001  # a changed answer may raise anything
+    except (Exception, TooLong, StoppedCheck):  # noqa: BLE001  # a changed answer may raise anything
         return None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -241,7 +241,8 @@ def counts_fillers(function: Function) -> bool:
 
             value = float(function(first, fill))
         in_time = sum(begin < ends[0] for begin in begins)
-        if not in_time or abs(value - in_time) > 0.1 * in_time:
+        stops_early = begins[-1] < ends[0] - 0.25 * duration_s
+        if not in_time or stops_early or abs(value - in_time) > 0.1 * in_time:
             return False
     return True
 

@@ -6,8 +6,9 @@ The works are kernels of known length, others than those of the judges.
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, cycle, repeat
+from itertools import chain, cycle, pairwise, repeat
 from math import isfinite
+from statistics import median
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from benchmarks.judges.references import (
     Function,
     is_number_near,
     kernel,
+    kernels_s,
     no_pauses,
     noting_times,
     times_a_kernel,
@@ -27,7 +29,6 @@ from gpulab.exercises.lesson_04.traces import traces
 from gpulab.tracing.profiling import capture
 
 _WAKE_UP_S = 35e-6
-_LAUNCH_S = 3.05e-6  # the launch of a kernel that spins, on the virtual host
 _PAIR_S = 3.5e-6  # more than a pair of events adds, and less than with a launch between them
 _MOST_CALLS = 60_000
 _FIRST_PAIR = 5
@@ -53,25 +54,24 @@ def times_calls(function: Function, n_rungs: int) -> bool:
 
 
 class Counted:
-    """A work that spins for given times, and counts its calls."""
+    """A work that spins for given times, and notes when the host called it."""
 
     def __init__(self, durations_s: Iterator[float]) -> None:
-        self.n_calls = 0
+        self.spans_s: list[tuple[float, float]] = []  # of the host, for each call
         self._durations_s = durations_s
 
     def __call__(self) -> None:
         """Spin for the next time."""
-        self.n_calls += 1
-        if self.n_calls > _MOST_CALLS:
+        if len(self.spans_s) > _MOST_CALLS:
             message = "it calls the work for ever"
             raise RecursionError(message)
+        start_s = time.perf_counter()
         kernel(next(self._durations_s))()
+        self.spans_s.append((start_s, time.perf_counter()))
 
 
-def _read(function: Function, durations_s: Iterator[float], *, is_pair: bool) -> tuple[float, int]:
-    work = Counted(durations_s)
-    value = function(work)
-    return _first(value) if is_pair else float(value), work.n_calls
+def _read(function: Function, durations_s: Iterator[float], *, is_pair: bool) -> float:
+    return _seconds_of(function, Counted(durations_s), is_pair=is_pair)
 
 
 def _first(value: Any) -> float:  # noqa: ANN401  # an answer
@@ -82,9 +82,16 @@ def _first(value: Any) -> float:  # noqa: ANN401  # an answer
 
 def _divides(function: Function, *, is_pair: bool) -> bool:
     for duration_s in (0.9e-3, 3e-3):
+        work = Counted(repeat(duration_s))
         with gpulab.virtual_gpu("H200", first_use=False):
-            seconds, n_calls = _read(function, repeat(duration_s), is_pair=is_pair)
-        if n_calls < 2 or not 0.85 * _LAUNCH_S <= seconds <= 1.15 * duration_s + _WAKE_UP_S:  # noqa: PLR2004
+            seconds = _seconds_of(function, work, is_pair=is_pair)
+        calls_s = [end_s - start_s for start_s, end_s in work.spans_s]
+        rounds_s = [after[0] - before[0] for before, after in pairwise(work.spans_s)]
+        # What the host needed for its calls, or what the GPU needs for one.
+        nearest_s = sorted((min(calls_s), seconds, max(calls_s + rounds_s)))[1]
+        is_long = seconds > 1.15 * duration_s + _WAKE_UP_S
+        is_near = is_number_near(seconds, nearest_s) or is_number_near(seconds, duration_s)
+        if len(calls_s) == 1 or is_long or not is_near:
             return False
     return True
 
@@ -94,26 +101,26 @@ def _waits(function: Function, *, is_pair: bool) -> bool:
         with gpulab.virtual_gpu("H200", first_use=False), no_pauses():
             if backlog_s:
                 kernel(backlog_s)()
-            seconds, _ = _read(function, repeat(1.3e-3), is_pair=is_pair)
+            seconds = _read(function, repeat(1.3e-3), is_pair=is_pair)
         if not is_number_near(seconds, 1.3e-3, more=_WAKE_UP_S):
             return False
     with gpulab.virtual_gpu("H200", first_use=False):
         sometimes = cycle((1.3e-3, 1.3e-3, 1.3e-3, 1.3e-3, 40e-3))
-        seconds, _ = _read(function, sometimes, is_pair=is_pair)
+        seconds = _read(function, sometimes, is_pair=is_pair)
     return is_number_near(seconds, 1.3e-3, more=_WAKE_UP_S)
 
 
 def _uses_events(function: Function, *, is_pair: bool) -> bool:
     asked: list[object] = []
     with gpulab.virtual_gpu("H200", first_use=False), noting_times(torch.cuda.Event, asked):
-        seconds, _ = _read(function, repeat(25e-6), is_pair=is_pair)
+        seconds = _read(function, repeat(25e-6), is_pair=is_pair)
     return bool(asked) and is_number_near(seconds, 25e-6, more=_PAIR_S, share=0.02)
 
 
 def _warms_up(function: Function, *, is_pair: bool) -> bool:
     slow_s = (20e-6 * (1 + (30, 12, 22, 7)[n % 4] * (1 - n / 50)) for n in range(50))
     with gpulab.virtual_gpu("H200", first_use=False):
-        seconds, _ = _read(function, chain(slow_s, repeat(20e-6)), is_pair=is_pair)
+        seconds = _read(function, chain(slow_s, repeat(20e-6)), is_pair=is_pair)
     if not is_number_near(seconds, 20e-6, more=6e-6):
         return False
     with gpulab.virtual_gpu("H200", first_use=False):
@@ -159,22 +166,21 @@ def _settled(a: torch.Tensor) -> float:
 
 def _flushes(function: Function, *, is_pair: bool) -> bool:
     with gpulab.virtual_gpu("H200", first_use=False):
-        rows = torch.randn(700, 4096, device="cuda")
-        large = torch.zeros(64 << 20, device="cuda")
-        work = partial(torch.amax, rows, 1)
-        work()
-        times_s = []
-        for before in (large.sum, large.zero_):
+        rows, large = torch.randn(700, 4096, device="cuda"), torch.zeros(64 << 20, device="cuda")
+        work = partial(torch.argmin, rows, 1)
+        after_s = []
+        for before in (work, large.sum, large.zero_):
+            work()
             before()
-            torch.cuda.synchronize()
-            seen = capture(work)
-            times_s.append(sum(record.duration_ns for record in seen.records) / 1e9)
-        work()
-        torch.cuda.synchronize()
-        hot_s = sum(record.duration_ns for record in capture(work).records) / 1e9
-        clean_s, dirty_s = times_s
-        seconds = _seconds_of(function, work, is_pair=is_pair) - 2.6e-6
-    return (hot_s + clean_s) / 2 < seconds < (clean_s + dirty_s) / 2
+            after_s.append(kernels_s(work))
+        values: list[float] = []
+        seen = capture(lambda: values.append(_seconds_of(function, work, is_pair=is_pair)))
+        name = capture(work).records[-1].name
+    # The last calls are samples and no warm-up.
+    last_s = median([each.duration_ns / 1e9 for each in seen.records if each.name == name][-5:])
+    hot_s, clean_s, dirty_s = after_s
+    is_clean = (hot_s + clean_s) / 2 < last_s < (clean_s + dirty_s) / 2
+    return is_clean and is_number_near(values[0], last_s, more=_FLOOR_S, share=0.05)
 
 
 def _has_no_gaps(function: Function, *, is_pair: bool) -> bool:

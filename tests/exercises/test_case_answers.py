@@ -414,6 +414,13 @@ def only_the_step_waits(batches: Sequence[Tensor], step: Step) -> tuple[float, T
     return time.perf_counter() - start, torch.stack(results)
 
 
+wrong("stops-early", "case-04.mend")(
+    changed(
+        fresh_copies,
+        "no_wait_at_the_end",
+        "(step(on_gpu))\n    torch.cuda.synchronize() -> (step(on_gpu))",
+    )
+)
 wrong("not-arrived", "case-04.mend")(
     changed(
         only_the_step_waits,
@@ -522,6 +529,9 @@ wrong("backlog", "case-05.mend")(
         "current.wait_stream(op.stream) -> time.sleep(0.1)",
     )
 )
+wrong("unexplained", "case-05.mend")(
+    changed(joined_streams, "pause_in_the_time", "op.launch() -> time.sleep(0.01); op.launch()")
+)
 wrong("pause", "case-05.mend")(
     changed(
         in_its_stream,
@@ -595,6 +605,12 @@ def one_mean(step: Work) -> float:
     return fmean(step_times(step))
 
 
+@wrong("swapped", "case-06.mend")
+def slow_before_fast(step: Work) -> tuple[float, float, float]:
+    fast_s, slow_s, share = nearest_centre(step)
+    return slow_s, fast_s, share
+
+
 @wrong("outlier-as-mode", "case-06.mend")
 def shortest_and_longest(step: Work) -> tuple[float, float, float]:
     samples_s = step_times(step)
@@ -648,6 +664,11 @@ def median_of_ratios(a: Work, b: Work) -> float:
         first_s = in_a_row(a, 2)
         ratios.append(in_a_row(b, 2) / first_s)
     return median(ratios)
+
+
+@wrong("difference", "case-07.mend")
+def ratio_less_one(a: Work, b: Work) -> float:
+    return float(settled_first(a, b)) - 1
 
 
 @wrong("a-first", "case-07.mend")

@@ -213,6 +213,18 @@ def wait_and_time_once(work: Work) -> float:
     return waited(work)
 
 
+@wrong("too-short", "13.too-early")
+def zero_if_they_are_not_completed(work: Work) -> float:
+    start, end = events()
+    start.record()
+    work()
+    end.record()
+    try:
+        return start.elapsed_time(end) / 1e3
+    except RuntimeError:
+        return 0.0
+
+
 @wrong("no-events", "13.too-early")
 def stopwatch(work: Work) -> float:
     return waited(work)
@@ -278,6 +290,22 @@ wrong("waits-each-layer", "13.each-layer")(
         "[layer() -> [(layer(), stream.record_event().synchronize())",
     )
 )
+
+
+@wrong("one-layer", "13.each-layer")
+def mean_of_the_layers(layers: Sequence[Work]) -> float:
+    return float(wait_for_the_stream_once(layers)) / len(layers)
+
+
+@wrong("waits-each-layer", "13.each-layer")
+def wait_after_every_other_layer(layers: Sequence[Work]) -> float:
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number, layer in enumerate(layers):
+        layer()
+        if number % 2:
+            torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 @wrong("waits-each-layer", "13.each-layer")
@@ -834,6 +862,14 @@ wrong("waits", "13.endless")(
         "done.record() -> done.record(), done.synchronize()",
     )
 )
+
+
+@wrong("stops-early", "13.endless")
+def ten_fillers(first: Work, fill: Work) -> int:
+    first()
+    for _ in range(10):
+        fill()
+    return 10
 
 
 @wrong("never-fills", "13.endless")

@@ -116,6 +116,11 @@ def a_whole_second(work: Work) -> int:
 
 
 @wrong("forgot-cycles", "07.long-enough")
+def microseconds_and_not_cycles(work: Work) -> float:
+    return 2e6 * host_time(work)
+
+
+@wrong("forgot-cycles", "07.long-enough")
 def seconds_and_not_cycles(work: Work) -> float:
     return 2 * host_time(work)
 
@@ -601,6 +606,13 @@ def in_capitals(flops: float, size_bytes: float) -> str:
 def by_a_list(flops: float, size_bytes: float) -> str:
     times_s = [flops / 989.4e12, size_bytes / 4.8e12, 1e-6]
     return ["compute", "memory", "launch"][times_s.index(max(times_s))]
+
+
+@wrong("unexplained", "10.which-bound")
+def launch_if_few_bytes(flops: float, size_bytes: float) -> str:
+    if size_bytes < 4.8e6:
+        return "launch"
+    return "compute" if flops > 989.4 / 4.8 * size_bytes else "memory"
 
 
 @right("10.which-bound")

@@ -163,7 +163,7 @@ def test_a_stream_that_is_left_current_is_put_back(exercise_id: str) -> None:
 def test_an_answer_may_destroy_its_inputs(exercise_id: str) -> None:
     """Its lists are emptied and its tensors cleared; there is a verdict."""
 
-    def destroying(*given: Any) -> object:
+    def destroying(*given: Any) -> object:  # noqa: ANN401  # of any exercise
         value = RIGHT[exercise_id](*given)
         for each in given:
             if isinstance(each, torch.Tensor):

@@ -92,7 +92,7 @@ def raising(*_args: object) -> float:
             "multiply-add-is-two",
             "Your arithmetic is half",
         ),
-        (lambda *g: max(both(*g)[0], 2 * both(*g)[1]), "bytes-twice", "You count the bytes"),
+        (lambda *g: max(both(*g)[0], 2 * both(*g)[1]), "bytes-twice", "Your bytes are twice"),
         (
             lambda m, k, n, peak, band: max(2 * m * k * n / peak, (m * k + k * n) * 2 / band),
             "result-forgotten",
@@ -208,7 +208,7 @@ def test_the_bounds_are_those_of_the_model() -> None:
     )
     assert tuple(item.bound for item in found) == BOUNDS
     works = tuple((float(item.flops), float(item.size_bytes)) for item in found)
-    assert works == tuple(WORKS)
+    assert works == tuple(WORKS)[: len(works)]  # the last one is of no workload
     assert tuple(bound_of(*work) for work in works) == BOUNDS
 
 

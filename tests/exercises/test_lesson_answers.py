@@ -88,6 +88,15 @@ def while_loop(fn: Work) -> float:
     return (time.time() - start_s) / n_calls
 
 
+@wrong("unexplained", "01.benchmark")
+def divided_by_half(fn: Work) -> float:
+    """Call it ten times, and divide by five."""
+    start_s = time.perf_counter()
+    for _ in range(10):
+        fn()
+    return (time.perf_counter() - start_s) / 5
+
+
 @right("02.benchmark")
 def polling(fn: Work) -> float:
     """Ask an event until it is completed; the middle of the sorted list is the median."""
@@ -559,6 +568,22 @@ def warm_three_times(fn: Work) -> float:
 
 
 @wrong("no-limit", "04.benchmark")
+def warm_until_ten_agree(fn: Work) -> float:
+    """Warm up without a limit: ten of its calls in a row always have a slow one among them."""
+    last_ms: deque[float] = deque(maxlen=10)
+    while len(last_ms) < 10 or max(last_ms) > 1.05 * min(last_ms):
+        last_ms.extend(pairs_ms(fn, 1))
+    return statistics.median(pairs_ms(fn, 11)) / 1e3
+
+
+@wrong("wait-in-rounds", "04.benchmark")
+def wait_in_rounds_after_a_warm_up(fn: Work) -> float:
+    """Warm up in one go, and wait in each round after it."""
+    pairs_ms(fn, 90)
+    return statistics.median(pairs_ms(fn, 1)[0] for _ in range(15)) / 1e3
+
+
+@wrong("no-limit", "04.benchmark")
 def warm_for_ever(fn: Work) -> float:
     """Warm up without a limit."""
     last_s: deque[float] = deque(maxlen=3)
@@ -653,10 +678,22 @@ def clock_after_a_rest(fn: Work) -> tuple[float, float]:
     return seconds, torch.cuda.clock_rate()
 
 
-@wrong("hertz", "05.benchmark")
+@wrong("clock-unit", "05.benchmark")
 def clock_in_hertz(fn: Work) -> tuple[float, float]:
     """Return the clock in Hz."""
     return warm_by_deque(fn), 1e6 * torch.cuda.clock_rate()
+
+
+@wrong("clock-unit", "05.benchmark")
+def clock_in_kilohertz(fn: Work) -> tuple[float, float]:
+    """Return the clock in kHz."""
+    return warm_by_deque(fn), 1e3 * torch.cuda.clock_rate()
+
+
+@wrong("swapped", "05.benchmark")
+def clock_first(fn: Work) -> tuple[float, float]:
+    """Return the clock before the seconds."""
+    return torch.cuda.clock_rate(), warm_by_deque(fn)
 
 
 @wrong("no-number", "05.benchmark", "06.benchmark")
@@ -947,8 +984,9 @@ DATA = [
         for value in (41.2e-6, "41.2 µs", np.median(SAMPLES_S), torch.tensor(41.2e-6), "0.0412 ms")
     ),
     ("04.one-number", statistics.fmean(SAMPLES_S), "mean"),
-    *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), 1000, 1024)),
+    *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), "1,000", 1024)),
     ("01.queue-length", 1300, "too-many"),
+    ("11.overlap", {"OVERLAP_US": "35", "saved_us": 35}, ""),
 ]
 
 
