@@ -42,6 +42,10 @@ FORBIDDEN = {
     "a note to oneself": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
     "the number of an issue": r"\b[Ii]ssu[e]s? #?\d|\bPR #\d",
 }
+# They fit anything, so they say nothing. ``found=`` of the explorers is public.
+GENERAL_NAMES = frozenset({"found", "given", "kept", "one", "place", "seen"})
+PUBLIC_ALL_THE_SAME = frozenset({"roofline_explorer", "__init__"})
+MOST_GENERAL = 5  # functions; this number only goes down
 # The marker, the rule, and then a second comment with the reason.
 SUPPRESSION = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b")
 EXPLAINED = re.compile(r"(?:noqa: [A-Z]+\d+(?:, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\])\s+# ?\w")
@@ -195,6 +199,24 @@ def test_functions_are_typed() -> None:
     """Every argument and every result has a type."""
     untyped = [str(function) for function in package_functions() if not has_all_types(function)]
     assert not untyped, "\n".join(untyped)
+
+
+def names_made_in(function: Definition) -> set[str]:
+    """Return the names that a function gives to its arguments and variables."""
+    nodes = list(ast.walk(function.node))
+    stored = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+
+def test_locals_are_named_after_what_they_contain() -> None:
+    """Hardly any function has a variable or an argument with a name that fits anything."""
+    general = [
+        f"{function}: {', '.join(sorted(names))}"
+        for function in package_functions()
+        if function.node.name not in PUBLIC_ALL_THE_SAME
+        if (names := GENERAL_NAMES & names_made_in(function))
+    ]
+    assert len(general) <= MOST_GENERAL, "\n".join(general)
 
 
 def test_public_names_have_docstrings() -> None:

@@ -135,12 +135,6 @@ def test_the_self_check_decides_about_an_untried_torch(
     )
 
 
-def test_html_is_escaped() -> None:
-    """The HTML has the same sentence with the name in bold, and is escaped."""
-    html = device.Device("A<B", "measured", "why & how")._repr_html_()
-    assert html == "<p><strong>A&lt;B</strong>, real: why &amp; how</p>"
-
-
 def test_current_chooses_at_first_need() -> None:
     """Without a choice, `current` chooses as "auto" does, and the choice stays."""
     first = device.current()

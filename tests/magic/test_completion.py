@@ -51,6 +51,7 @@ def test_every_option_and_every_method_is_offered() -> None:
     assert offered("%cudatime --method ") == list(METHODS)
 
 
+@pytest.mark.slow
 def test_a_shell_completes_until_the_extension_is_unloaded() -> None:
     """IPython asks for both magics; loading twice offers each once, and unloading nothing."""
     shell = InteractiveShell()
@@ -64,6 +65,7 @@ def test_a_shell_completes_until_the_extension_is_unloaded() -> None:
     assert "%cudatime" not in shell.strdispatchers["complete_command"].strs
 
 
+@pytest.mark.slow
 def test_the_completion_of_others_stays() -> None:
     """Another package's hook on the same name is asked after ours is gone."""
     shell = InteractiveShell()

@@ -1,8 +1,6 @@
 """The exported trace follows the Trace Event Format, so that Perfetto opens it."""
 
-import errno
 import json
-import os
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpulab.core.errors import NotSavedError
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
-from tests.support.refusing import refusal
 from tests.support.spans import host, mark, work
 
 TIMELINE = Timeline(
@@ -48,19 +44,6 @@ def events(content: dict[str, Any]) -> list[Event]:
     """Return the events of the trace."""
     found: list[Event] = content["traceEvents"]
     return found
-
-
-def test_a_disk_that_refuses_keeps_the_old_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A trace that cannot be written raises one clear error and leaves the old file alone."""
-    path = tmp_path / "trace.json"
-    path.write_text("old")
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", refusal(errno.EROFS))
-        with pytest.raises(NotSavedError, match="cannot be written: Read-only file system; give"):
-            TIMELINE.to_chrome_trace(path)
-    assert path.read_text() == "old"
 
 
 def of(events: list[Event], phase: str) -> list[Event]:

@@ -156,11 +156,3 @@ def test_idle_time_by_cause() -> None:
     lost = summarize(spans, PLACE).idle_by_cause(0)
     assert lost == pytest.approx({"synchronize": 14 * US, "device": 2 * US})
     assert summarize(spans, PLACE).idle_by_cause(1) == {}
-
-
-def test_summary_as_html_is_escaped() -> None:
-    """A kernel's name cannot become markup."""
-    spans = [work(0, 1, 0, 1), work(9, 10, 0, 2, name="<b>"), host("launch", 5, 6, 2)]
-    html = summarize(spans, PLACE)._repr_html_()
-    assert html.startswith('<pre class="gpulab-summary">10.0 µs on virtual NVIDIA H200')
-    assert "for &lt;b&gt; came late" in html

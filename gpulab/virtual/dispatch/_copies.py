@@ -255,7 +255,7 @@ def read_back(
 
     ``by_library`` is for a library that waits without PyTorch's knowledge.
     """
-    # Nothing is moved: who wants the value reads it after the wait. PyTorch copies a single
+    # Nothing is moved: the value is read after the wait. PyTorch copies a single
     # element through pinned memory, so this counts as pinned.
     task = _copy_task(Kind.COPY_OUT, gpu, size_bytes, pinned=True, payload=None)
     _launch(task, accesses, waits=True, is_known=not by_library)

@@ -58,6 +58,7 @@ def test_large_copies_cost_their_bytes() -> None:
     assert copies_s("add", size, "float32", "both", PCIE_5) == pytest.approx(3 * alone_s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_the_payload_is_the_size_of_the_tensors(name: str) -> None:
     """The bytes of inputs and results are those of real tensors on the CPU."""

@@ -418,6 +418,7 @@ def train(world: World, n_steps: int) -> None:
     loss.item()
 
 
+@pytest.mark.slow
 def test_a_training_step_has_no_hazard(world: World) -> None:
     """Training on one stream has no hazard, and the checker's memory does not grow."""
     with world.checked() as found:

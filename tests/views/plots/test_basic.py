@@ -350,15 +350,6 @@ def test_any_function_of_record_and_axes_can_be_drawn() -> None:
 
 
 @pytest.mark.slow
-def test_names_from_data_are_escaped() -> None:
-    """Markup in data, title and caption is escaped."""
-    figure = plots.draw(plots.scaling, SIZES, title="<b>", alt="<i>", source=CARD)
-    page = figure._repr_html_()
-    assert "waited &lt;for&gt;" in page
-    assert not any(mark in page for mark in ("waited <for>", "<b>", "<i>"))
-
-
-@pytest.mark.slow
 @pytest.mark.pixels
 def test_pictures_have_two_pixels_for_each_that_is_shown() -> None:
     """A picture of 9 inches is shown 900 pixels wide and has 1,800 pixels."""

@@ -84,6 +84,7 @@ def test_each_combination_is_a_point_and_a_row() -> None:
     assert str(found) == "4 of 4 points; virtual NVIDIA H200"
 
 
+@pytest.mark.slow
 def test_pytorch_counts_the_flops() -> None:
     """`flops="auto"` gives each size its own count, and the peak of the type."""
 
@@ -211,7 +212,8 @@ def pools() -> dict[str, Executor]:
     }
 
 
-@pytest.mark.parametrize("kind", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_executors_measure_the_same(kind: str) -> None:
     """The points of a pool are those of this process, also for several works."""
     here = quiet(both, n=[64, 1024]).to_frame()

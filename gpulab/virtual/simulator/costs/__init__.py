@@ -14,6 +14,7 @@ from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     Coordinate,
     SurfacePoint,
     difference,
+    nearness,
     packed,
 )
 from gpulab.virtual.simulator.costs._kernel_cost import KernelWork, duration_ns, n_sms, sleep_ns
@@ -30,6 +31,7 @@ __all__ = [
     "difference",
     "duration_ns",
     "n_sms",
+    "nearness",
     "packed",
     "peer_copy_ns",
     "sleep_ns",
