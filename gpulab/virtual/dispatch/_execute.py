@@ -164,7 +164,7 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
     # A kernel that writes nothing is an assertion (torch._assert_async), and must run.
-    if missing is None and (not written or any([item.has_values for item in written])):
+    if missing is None and (not written or any([item.has_values for item in written])):  # noqa: C419 # a list is quicker here
         task.payload = DeferredValues(machine.values, call, results, changed, plan)
     if call.operator.is_random:
         # Each replay draws new numbers, from where the generator is at that time.
