@@ -16,9 +16,9 @@ from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
 from gpulab.virtual.dispatch._effects import NewResult
 from gpulab.virtual.dispatch._plans import ExecutionPlan
-from gpulab.virtual.dispatch._value_checks import may_fail, note_check
+from gpulab.virtual.dispatch._value_checks import note_check
 from gpulab.virtual.simulator import active
-from gpulab.virtual.simulator.values import ByteSpan, LogEntry
+from gpulab.virtual.simulator.values import ByteSpan, LogEntry, PendingValues
 from gpulab.virtual.tensors import Reference, VirtualTensor, reference
 
 _CPU = torch.device("cpu")
@@ -44,13 +44,14 @@ class DeferredValues:
 
     def __init__(
         self,
+        pending: PendingValues,
         call: DispatchedCall,
         results: list[Any],
         changed: list[VirtualTensor],
         plan: ExecutionPlan,
     ) -> None:
         operator, args, kwargs = call.operator, call.args, call.kwargs
-        self._pending = active().values
+        self._pending = pending
         self._operator = operator
         self._is_complex = plan.is_complex
         is_wider = plan.is_wider or operator.model.is_widened
@@ -79,7 +80,7 @@ class DeferredValues:
     def __call__(self, seed: int) -> None:
         """Note in the log what the kernel writes."""
         entry = LogEntry(partial(self._run, seed), self._operator.func, self._key, self._host_s)
-        if not self._writes or (self._reads and may_fail(self._operator)):
+        if not self._writes or (self._reads and self._operator.may_fail):
             note_check(entry, self._operator, self._args)
         self._pending.append(entry, self._reads, self._writes)
 

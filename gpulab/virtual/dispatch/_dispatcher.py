@@ -174,7 +174,8 @@ def _run_planned(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
         for check in operator.model.checks:
             check(*args, **kwargs)
         return run_data_dependent(dispatched, by_library=reads[0].by_library)
-    parts = (*parts, *key.of_state(operator))
+    if operator.depends_on_state:
+        parts = (*parts, *key.of_state(operator))
     # The key does not contain the value of a float, but without tensors it may decide the
     # shape, as in arange(2.5).
     hashable: Hashable = parts if tensors else (*parts, repr(args))

@@ -67,12 +67,12 @@ def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
         reshape(tensors[change.index], change)
     # Before the launch, as on CUDA: an error for too little memory comes before any kernel.
     results = [_make_result(item, machine, call, missing) for item in effects.results]
-    if effects.effect is Effect.VIEW:
-        machine.host.spend(machine.host.costs.view_ns)
-    elif plan.work is None:
-        machine.host.spend(machine.host.costs.empty_ns)
-    else:
+    if plan.work is not None:
         _launch(machine, plan, plan.work, call, results, missing=missing)
+    elif effects.effect is Effect.VIEW:
+        machine.host.spend(machine.host.costs.view_ns)
+    else:
+        machine.host.spend(machine.host.costs.empty_ns)
     # No reference to a new tensor may stay in this frame; see _on_host().
     return results.pop() if effects.container is None else effects.container(results)
 
@@ -149,8 +149,11 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     # Checked here and not in _load(), because most launches are on a machine that is warm.
     if machine.host.first_use:
         _load(machine, call.operator, work)
-    accesses = [_access(tensor, is_write=False) for tensor in read]
-    accesses += [_access(tensor, is_write=True) for tensor in written]
+    accesses = [
+        CacheAccess(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)
+        for is_write, tensors_of_kind in ((False, read), (True, written))
+        for tensor in tensors_of_kind
+    ]
     # A call may launch several kernels. The last one leaves the values; the others only take time.
     for kernel in work.before:
         _launch_earlier(machine, call, kernel, accesses)
@@ -161,8 +164,8 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         demand=ModelledKernel(work, work.accesses_of(accesses)),
     )
     # A kernel that writes nothing is an assertion (torch._assert_async), and must run.
-    if missing is None and (not written or any(item.has_values for item in written)):
-        task.payload = DeferredValues(call, results, changed, plan)
+    if missing is None and (not written or any([item.has_values for item in written])):  # noqa: C419 # a list is quicker here
+        task.payload = DeferredValues(machine.values, call, results, changed, plan)
     if call.operator.is_random:
         # Each replay draws new numbers, from where the generator is at that time.
         is_captured = machine.capture is not None and machine.capture.includes(task)
@@ -224,7 +227,3 @@ def mark_written(
         counted_bytes = storage.counted_bytes
         missing = missing_by_size(machine, tensor.layout_key, counted_bytes=counted_bytes)
     storage.set_missing(missing)
-
-
-def _access(tensor: VirtualTensor, *, is_write: bool) -> CacheAccess:
-    return CacheAccess(tensor.storage_block.address, tensor.layout_key.size_bytes, is_write)

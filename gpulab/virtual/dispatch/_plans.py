@@ -116,10 +116,13 @@ class CallKey:
         if not tensors or (device is not None and device.type == "cuda"):
             return named_gpu(device)
         first = tensors[0].storage_block
-        is_elsewhere = [tensor.storage_block.gpu is not first.gpu for tensor in tensors]
-        if any(is_elsewhere) or first.machine is not active():
+        gpu = first.gpu
+        for tensor in tensors:
+            if tensor.storage_block.gpu is not gpu:
+                refuse_far_apart(tensors, func, args, kwargs)
+        if first.machine is not active():
             refuse_far_apart(tensors, func, args, kwargs)
-        return first.gpu
+        return gpu
 
     def of_mapping(self, kwargs: dict[str, Any]) -> Hashable:
         """Return the key of the arguments given by name."""

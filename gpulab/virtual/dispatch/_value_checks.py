@@ -7,17 +7,9 @@ need only a look at the index; the results themselves may wait.
 from functools import partial
 from typing import Any
 
-from gpulab.virtual.operators import IndexRange, Operator, When
+from gpulab.virtual.operators import IndexRange, Operator
 from gpulab.virtual.simulator.values import LogEntry
 from gpulab.virtual.tensors import Reference
-
-
-def may_fail(operator: Operator) -> bool:
-    """Return whether an operator finds some values wrong."""
-    # After its kernels PyTorch reads whether a factorization has failed, and then raises an error.
-    has_status = any(read.when is When.AFTER for read in operator.host_reads)
-    model = operator.model
-    return has_status or model.may_find_wrong_values or model.index_ranges is not None
 
 
 def note_check(entry: LogEntry, operator: Operator, args: list[Any]) -> None:

@@ -15,7 +15,7 @@ from gpulab.core.torch_private import (
     overload_name,
     set_deterministic_mode,
 )
-from gpulab.virtual.operators._host_reads import SIZE, HostRead
+from gpulab.virtual.operators._host_reads import SIZE, HostRead, When
 from gpulab.virtual.operators._index_ranges import never_trusting
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._models import model_of
@@ -58,6 +58,10 @@ class Operator:
         Whether it replaces all values of its first argument without reading them.
     changes_arguments
         Whether it writes to some of its arguments, and takes no lists of them.
+    depends_on_state
+        Whether its plan may depend on more than its arguments.
+    may_fail
+        Whether it finds some values wrong.
     into
         The overload that computes element by element into a given result, such as
         ``aten.add.out``, and the name of that argument; None for other operators.
@@ -77,6 +81,8 @@ class Operator:
     out_dtype_at: int | None
     overwrites: bool
     changes_arguments: bool
+    depends_on_state: bool
+    may_fail: bool
     into: tuple[Any, str] | None
 
 
@@ -100,6 +106,8 @@ def _made(func: Any) -> Operator:
     is_wide = model.tf32 == "matmul" and "out_dtype" in names
     position = names.index("out_dtype") if is_wide else None
     written = [item.alias_info for item in arguments if item.alias_info is not None]
+    changes_arguments = any(item.is_write for item in written) and not is_over_lists
+    host_reads = _host_reads(func, model)
     return Operator(
         func,
         name,
@@ -108,13 +116,18 @@ def _made(func: Any) -> Operator:
         is_composite=has_own_kernel(func, "CompositeImplicitAutograd") and not model.is_fused,
         is_random=_is_random(func),
         host_numbers=_host_numbers(func, model),
-        host_reads=_host_reads(func, model),
+        host_reads=host_reads,
         is_over_lists=is_over_lists,
         out_names=tuple(argument.name for argument in arguments if argument.is_out),
         dim_name=next((name for name in names if name in {"dim", "dims"}), None),
         out_dtype_at=position,
         overwrites=model.overwrites and arguments[0].alias_info is not None,
-        changes_arguments=any(item.is_write for item in written) and not is_over_lists,
+        changes_arguments=changes_arguments,
+        depends_on_state=changes_arguments or model.takes_lengths or model.tf32 is not None,
+        # After its kernels PyTorch reads whether a factorization has failed, and raises an error.
+        may_fail=model.may_find_wrong_values
+        or model.index_ranges is not None
+        or any(read.when is When.AFTER for read in host_reads),
         into=_into_result(func),
     )
 

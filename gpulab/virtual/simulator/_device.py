@@ -158,7 +158,7 @@ class SimulatedDevice:
         for other in task.waits_for:
             if not other.is_done:
                 # One at a time: when ``other`` ends it resumes this stream, which asks again.
-                other.waiting.append(stream)
+                other.waiting = (*other.waiting, stream)
                 return
         ready_ns = _ready_ns(stream, task)
         if ready_ns > self.event_queue.now_ns:
@@ -269,8 +269,9 @@ class SimulatedDevice:
                 payload(task.seed)
             except Exception as error:  # noqa: BLE001 # the call that waits raises it
                 self.event_queue.keep_failure(error)
-        waiting, task.waiting = task.waiting, []
-        for other in (stream, *waiting):
+        waiting, task.waiting = task.waiting, ()
+        self.resume(stream)
+        for other in waiting:
             other.device.resume(other)
 
     def _waits(self) -> list[str]:

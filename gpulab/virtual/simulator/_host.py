@@ -168,16 +168,15 @@ class Host:
             self.is_free = was_free
 
     def _refuse_in_action(self) -> None:
-        """Raise an error if the simulator itself makes this call, to compute values.
+        """Raise an error, because the simulator itself makes this call, to compute values.
 
         Values cost no time. The code that computes them must switch off the dispatcher, so that
         its operators do not come here as operators of the program.
         """
-        if self._event_queue.is_in_action:
-            raise VirtualGpuError(
-                "the virtual GPU has taken its own work on values for an operator of the program; "
-                "this is a fault of gpulab, please report it"
-            )
+        raise VirtualGpuError(
+            "the virtual GPU has taken its own work on values for an operator of the program; "
+            "this is a fault of gpulab, please report it"
+        )
 
     def spend(self, duration_ns: int) -> None:
         """Advance the host's clock by ``duration_ns``."""
@@ -234,7 +233,8 @@ class Host:
         takes_lists
             Whether it takes lists of tensors.
         """
-        self._refuse_in_action()
+        if self._event_queue.is_in_action:
+            self._refuse_in_action()
         # Autograd numbers its nodes, so this counts the new ones without a look at the graph.
         n_new = n_recorded - self._n_recorded
         # For each node that autograd has made since the last operator.
@@ -294,7 +294,8 @@ class Host:
 
     def launch(self, task: StreamTask, host_ns: int) -> StreamTask:
         """Launch ``task`` with a call of ``host_ns``; if the launch queue is full, wait first."""
-        self._refuse_in_action()
+        if self._event_queue.is_in_action:
+            self._refuse_in_action()
         self.start_context()
         # A wait for room in the queue is part of the call, and no wait before it.
         launch_ns = self._launch_ns(host_ns)
@@ -372,7 +373,8 @@ class Host:
 
     def run(self, action: Callable[[], None], *, size_bytes: int) -> None:
         """Run CPU work on ``size_bytes`` of host memory; the device goes on during its time."""
-        self._refuse_in_action()
+        if self._event_queue.is_in_action:
+            self._refuse_in_action()
         # First the device up to now, so that the action reads the values of this moment.
         self.catch_up()
         action()

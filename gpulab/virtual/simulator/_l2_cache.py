@@ -79,19 +79,25 @@ class L2Cache:
 
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Return the traffic of a kernel with these accesses, in order; update the contents."""
-        if self._is_settled(accesses):
-            # The most frequent case by far: everything is there and stays. It needs no figures.
-            hit_bytes = 0
-            for address, size_bytes, is_write in accesses:
-                self._resident.move_to_end(address)
-                if is_write:
-                    self._dirty.move_to_end(address)
-                hit_bytes += size_bytes
+        resident, dirty = self._resident, self._dirty
+        # The most frequent case by far: all bytes are there, and the written ones are dirty
+        # already. It needs no figures. Where it ends early, the rest moves the same bytes again.
+        hit_bytes = 0
+        for address, size_bytes, is_write in accesses:
+            if resident.get(address) != size_bytes:
+                break
+            if is_write:
+                if dirty.get(address) != size_bytes:
+                    break
+                dirty.move_to_end(address)
+            resident.move_to_end(address)
+            hit_bytes += size_bytes
+        else:
             return Traffic(hit_bytes, 0)
         # All hits, but some written bytes were clean: only the write-back needs figures.
-        if all(self._resident.get(address) == n for address, n, _ in accesses):
+        if all(resident.get(address) == n for address, n, _ in accesses):
             for access in accesses:
-                self._resident.move_to_end(access.address)
+                resident.move_to_end(access.address)
             written = {address: n for address, n, is_write in accesses if is_write}
             late_bytes = self._write_back(written, 0, waits=len(written) < len(accesses))
             return Traffic(sum(access.size_bytes for access in accesses), 0, late_bytes)
@@ -119,16 +125,6 @@ class L2Cache:
         self._update_resident(read | written, room, fits=fits)
         late_bytes = self._write_back(written, total_bytes - hit_bytes, waits=bool(read))
         return Traffic(hit_bytes, total_bytes - hit_bytes, late_bytes)
-
-    def _is_settled(self, accesses: Sequence[CacheAccess]) -> bool:
-        """Return whether all bytes are in the cache, and the written ones are dirty already."""
-        resident, dirty = self._resident, self._dirty
-        for address, size_bytes, is_write in accesses:
-            if resident.get(address) != size_bytes:
-                return False
-            if is_write and dirty.get(address) != size_bytes:
-                return False
-        return True
 
     def _write_back(self, written: dict[int, int], miss_bytes: int, *, waits: bool) -> int:
         """Mark written bytes as dirty; return how many older ones delay the kernel."""

@@ -264,7 +264,7 @@ class Machine:
             self._unrolled.add(task, accesses)
             return task
         # The walk up the stack takes real time, so it is made only for the race detector.
-        site = user_site() if self.lists_accesses and accesses else NOWHERE
+        site = user_site() if accesses and self.lists_accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
             self.host.spend(host_ns)
             if task.stream.number == 0 and not self.capture.has(task.stream):

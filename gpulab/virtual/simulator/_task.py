@@ -239,7 +239,7 @@ class StreamTask:
         self.is_in_launch_queue = is_in_launch_queue
         # The device sets the load when a kernel starts: it depends on the cache. Copies have none.
         self.load = REST
-        self.waiting: list[SimulatedStream] = []
+        self.waiting: tuple[SimulatedStream, ...] = ()
         self.site = NOWHERE
         self.seed = 0
         self.start_ns: int | None = None

@@ -133,8 +133,9 @@ class Allocator:
         if not block.size_bytes:
             return
         block.is_allocated = False
-        self.usage.release(block.segment.arena.kind, block.size_bytes)
-        if not block.used_on:
+        is_held = bool(block.used_on)
+        self.usage.release(block.segment.arena.kind, block.size_bytes, is_held=is_held)
+        if not is_held:
             self._take_back((block,))
             if self._is_abandoned:
                 self.abandon()

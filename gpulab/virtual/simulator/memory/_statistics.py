@@ -1,5 +1,6 @@
 """The figures of ``torch.cuda.memory_stats``: current, peak, allocated and freed."""
 
+from copy import deepcopy
 from typing import Any
 
 from gpulab.virtual.simulator.memory._blocks import PoolId
@@ -118,8 +119,9 @@ class MemoryUsage:
     def __init__(self) -> None:
         self.allocation = MemoryStatistic()
         self.allocated_bytes = MemoryStatistic()
-        self.active = MemoryStatistic()
-        self.active_bytes = MemoryStatistic()
+        # The same figures as those of the blocks in use, until a stream holds a released block.
+        self.active = self.allocation
+        self.active_bytes = self.allocated_bytes
         self.requested_bytes = MemoryStatistic()
         self.segment = MemoryStatistic()
         self.reserved_bytes = MemoryStatistic()
@@ -131,13 +133,17 @@ class MemoryUsage:
     def hand_out(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
         """Count a block that a tensor gets."""
         self.allocation.add(kind, 1)
-        self.active.add(kind, 1)
         self.allocated_bytes.add(kind, size_bytes)
-        self.active_bytes.add(kind, size_bytes)
+        if self.active is not self.allocation:
+            self.active.add(kind, 1)
+            self.active_bytes.add(kind, size_bytes)
         self.requested_bytes.add(kind, requested_bytes)
 
-    def release(self, kind: int, size_bytes: int) -> None:
-        """Count a block that its tensor gives up; other streams may still use it."""
+    def release(self, kind: int, size_bytes: int, *, is_held: bool) -> None:
+        """Count a block that its tensor gives up; ``is_held`` if other streams may still use it."""
+        if is_held and self.active is self.allocation:
+            self.active = deepcopy(self.allocation)
+            self.active_bytes = deepcopy(self.allocated_bytes)
         self.allocation.current[kind] -= 1
         self.allocated_bytes.current[kind] -= size_bytes
 
@@ -149,8 +155,9 @@ class MemoryUsage:
 
     def take_back(self, kind: int, size_bytes: int, requested_bytes: int) -> None:
         """Count a block that nothing uses any longer."""
-        self.active.current[kind] -= 1
-        self.active_bytes.current[kind] -= size_bytes
+        if self.active is not self.allocation:
+            self.active.current[kind] -= 1
+            self.active_bytes.current[kind] -= size_bytes
         self.requested_bytes.current[kind] -= requested_bytes
 
     def reserve(self, kind: int, pool: PoolId | None, size_bytes: int) -> None:

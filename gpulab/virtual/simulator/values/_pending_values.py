@@ -164,10 +164,10 @@ class PendingValues:
 
     def _is_known(self, entry: LogEntry, writes: Sequence[ByteSpan]) -> bool:
         """Return whether a call with the same key has left its results in all these bytes."""
-        return all(
-            contents.contains(first, end, entry.key, index)
-            for index, (contents, first, end) in enumerate(writes)
-        )
+        for index, (contents, first, end) in enumerate(writes):
+            if not contents.contains(first, end, entry.key, index):
+                return False
+        return True
 
     def _add(self, entry: LogEntry, read: list[Piece], writes: Sequence[ByteSpan]) -> None:
         entry.number = next(self._numbers)
