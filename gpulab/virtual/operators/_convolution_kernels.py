@@ -108,7 +108,17 @@ def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
 
 def _forward(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1 and sizes.stride == 1:
-        return (FORWARD,)  # a plain matmul in either format
+        # A plain matmul in either format, unless rows of pixels are not aligned and it is large.
+        n_pixels = sizes.n_pixels // sizes.batch
+        is_turned = (
+            not sizes.is_last
+            and sizes.is_half
+            and n_pixels % 8 != 0
+            and sizes.n_products > 2e8  # noqa: PLR2004
+            and sizes.n_in >= 384  # noqa: PLR2004
+            and (sizes.n_out >= 1_024 or n_pixels < 100)  # noqa: PLR2004
+        )
+        return (_TO_LAST, FORWARD, _TO_FIRST) if is_turned else (FORWARD,)
     if sizes.is_last:
         return _forward_last(sizes)
     return _forward_first(sizes)
@@ -132,22 +142,22 @@ def _forward_last(sizes: _Sizes) -> Names:
 
 def _forward_first(sizes: _Sizes) -> Names:
     whole = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
+    is_odd = sizes.is_odd_in or sizes.is_odd_out
     if sizes.n_taps == 1:
-        is_thin = sizes.n_in <= 16  # noqa: PLR2004
-        if is_thin:
-            return (FORWARD,)
-        is_odd = sizes.is_odd_in or sizes.is_odd_out
-        return (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
-    if sizes.is_half:
+        is_direct = sizes.n_in <= 16  # noqa: PLR2004
+        whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
+    elif sizes.is_half:
         is_strided = sizes.n_taps == 49 and sizes.stride > 1  # noqa: PLR2004 # as in ResNet
-        return whole if sizes.n_summed > 188 or is_strided else (FORWARD,)  # noqa: PLR2004
-    if sizes.is_odd_in or sizes.is_odd_out:
-        return whole if sizes.n_in > 23 else (FORWARD,)  # noqa: PLR2004
-    if sizes.n_taps > _SQUARE:
-        is_short = sizes.n_summed <= 252 and sizes.n_out > 92  # noqa: PLR2004
-        return (FORWARD,) if is_short else whole
-    if sizes.n_summed <= 252:  # noqa: PLR2004
+        is_direct = sizes.n_summed <= 188 and not is_strided  # noqa: PLR2004
+    elif is_odd:
+        is_direct = sizes.n_in <= 23  # noqa: PLR2004
+    else:
+        is_square = sizes.n_taps <= _SQUARE
+        is_direct = sizes.n_summed <= 252 and (is_square or sizes.n_out > 92)  # noqa: PLR2004
+    if is_direct:
         return (FORWARD,)
+    if sizes.is_half or is_odd or sizes.n_taps != _SQUARE:
+        return whole
     is_turned_back = sizes.n_products > 2.4e8 and (  # noqa: PLR2004
         sizes.n_summed > 588 or sizes.n_out <= 104  # noqa: PLR2004
     )

@@ -1,14 +1,13 @@
 """Name the kernels of matmuls, convolutions, losses, norms, gradients and other operators."""
 
 from collections.abc import Callable
-from math import ceil, prod
-from typing import Any
+from math import ceil
 
 import torch
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules, copied, is_repeated
+from gpulab.virtual.operators._layer_coordinates import is_channels_last, normalizes_by_cudnn
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
-from gpulab.virtual.tensors import TensorLayout
 
 _WIDE = 2  # dimensions of a matrix
 ATTENTION = "scaled_dot_product_attention"
@@ -137,13 +136,19 @@ def _fourier(call: OperatorCall) -> Names | None:
     return names if len(names) > 1 + is_whole else None
 
 
+_FEW_PIXELS = 1_000
+
+
 def _batch_norm(call: OperatorCall) -> Names | None:
     """Return PyTorch's own kernels, where cuDNN's is not used."""
     weight, mean, is_training = call.args[1], call.args[3], call.args[5]
-    if _is_by_cudnn(call.reads[0], weight):
+    if normalizes_by_cudnn(call.reads[0], weight):
         return None
     if is_training:
-        return ("statistics", "update statistics", "normalize")
+        x = call.reads[0]
+        # Several blocks share a channel, and count in memory which of them is the last.
+        is_split = is_channels_last(x) and x.n_elements > _FEW_PIXELS * x.sizes[1]
+        return (*("fill",) * is_split, "statistics", "update statistics", "normalize")
     is_cast = mean is not None and mean.dtype in _HALF_TYPES
     return (("copy",) if is_cast else (COPY,)) + ("inverse deviations", "normalize")
 
@@ -151,17 +156,9 @@ def _batch_norm(call: OperatorCall) -> Names | None:
 def _batch_norm_backward(call: OperatorCall) -> Names | None:
     copy, x = copied(call), call.reads[1]
     is_training = call.args[7]
-    is_last = len(x.sizes) <= _WIDE or x.strides[1] == 1
-    if is_training and is_last and not _is_by_cudnn(x, call.args[2]):
+    if is_training and is_channels_last(x) and not normalizes_by_cudnn(x, call.args[2]):
         return (*copy, "gradient sums", call.name)
     return (*copy, call.name) if copy else None
-
-
-def _is_by_cudnn(x: TensorLayout, weight: Any) -> bool:
-    """Return whether cuDNN normalizes: images, with weights of float32 unless all is float32."""
-    if weight is None or len(x.sizes) <= _WIDE:
-        return False
-    return x.dtype is not torch.bfloat16 and weight.dtype in {torch.float32, torch.float64}
 
 
 def _group_norm(call: OperatorCall) -> Names | None:

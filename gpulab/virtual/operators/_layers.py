@@ -28,6 +28,7 @@ from gpulab.virtual.operators._model import (
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
 
 aten = torch.ops.aten
 
@@ -73,7 +74,7 @@ def _softmax(call: OperatorCall) -> KernelWork:
 
 
 def _safe_softmax(call: OperatorCall) -> KernelWork:
-    """Return a softmax whose rows of minus infinity alone become zeros, by kernels of their own."""
+    """Return a softmax with the kernels that make rows of minus infinity alone to zeros."""
     n_rows = call.n_out // max(1, call.reads[0].sizes[-1] if call.reads[0].sizes else 1)
     steps = (
         call.step("elementwise", reads=True, name="isneginf"),
@@ -109,6 +110,8 @@ def _batch_norm(call: OperatorCall) -> KernelWork:
     x = call.reads[0]
     # In evaluation mean and variance are given, so there is one elementwise kernel.
     is_training = call.name != "cudnn_batch_norm" and bool(call.args[5])
+    if layers.is_channels_last(x):
+        return _channels_last_norm(call, x, call.args[1], is_training=is_training)
     if not is_training or len(x.sizes) < 2:  # noqa: PLR2004 # batch and channels
         return call.work("elementwise", host_ns=12_000)
     # The kernel reads its input twice. A large one is not in the cache the second time.
@@ -116,8 +119,26 @@ def _batch_norm(call: OperatorCall) -> KernelWork:
     return call.work("channel", n_rows=x.sizes[1], scratch_bytes=again)
 
 
+def _channels_last_norm(
+    call: OperatorCall, x: TensorLayout, weight: Any, *, is_training: bool
+) -> KernelWork:
+    """Return the work of a batch norm, forward or backward, with channels side by side."""
+    n_steps = 0
+    before: tuple[KernelWork, ...] = ()
+    if not layers.normalizes_by_cudnn(x, weight):
+        # Statistics or sums come first, in a kernel of their own.
+        before = (call.step("channels last"),) * is_training
+    elif not is_training:
+        # cuDNN's kernel for it gives few blocks to each image; in clocks, fitted on an H100.
+        n_pixels = prod(x.sizes[2:])
+        n_steps = max(0, min(n_pixels * x.sizes[1] // 11, 19 * n_pixels) - 10_000)
+    return call.work("channels last", n_steps=n_steps, before=before)
+
+
 def _batch_norm_backward(call: OperatorCall) -> KernelWork:
-    x = call.reads[0]
+    x = call.reads[1]
+    if layers.is_channels_last(x) and call.args[7]:
+        return _channels_last_norm(call, x, call.args[2], is_training=True)
     n_channels = x.sizes[1] if len(x.sizes) > 1 else 1
     return call.work("channel", n_rows=n_channels, scratch_bytes=2 * x.size_bytes)
 
@@ -266,12 +287,16 @@ MODELS: Models = {
     "_fused_rms_norm": replace(_NORM, is_fused=True, checks=(check_rms_norm,)),
     "_fused_rms_norm_backward": OperatorModel(lowering=_layer_norm_backward),
     "native_batch_norm": replace(
-        _BATCH_NORM, lowering=_batch_norm, surface=("batch norm", layers.channels)
+        _BATCH_NORM,
+        lowering=_batch_norm,
+        surface=("batch norm", layers.channels),
+        surface_by_call=layers.surface_of_batch_norm,
     ),
     "native_batch_norm_backward": replace(
         _MIXED_BACKWARD,
         lowering=_batch_norm_backward,
         surface=("batch norm backward", layers.channels),
+        surface_by_call=layers.surface_of_batch_norm,
     ),
     "cudnn_batch_norm": _BATCH_NORM,
     "batch_norm_backward": _MIXED_BACKWARD,
