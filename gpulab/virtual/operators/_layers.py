@@ -202,15 +202,18 @@ def foreach(call: OperatorCall) -> KernelWork:
     if has_scalars:
         n_most = min(n_most, _MOST_WITH_SCALARS)
     n_launches = max(1, ceil(len(first) / n_most), ceil(n_chunks / _MOST_CHUNKS))
+    # The longest block decides, so small tensors beside a large one leave most of the GPU idle.
+    n_elements = sum(item.numel() for item in first)
+    n_blocks = n_elements / max(1, min(_CHUNK, max((item.numel() for item in first), default=1)))
     family = "fused optimizer" if is_fused else "foreach"
     n_new = 0 if call.is_in_place or is_fused else len(first)
     host_ns = _FOREACH_NS + _NEW_TENSOR_NS * n_new + (_FUSED_NS if is_fused else 0)
     host_ns += _FOREACH_TENSOR_NS * sum(map(len, lists))
     return call.work(
         family,
-        n_elements=sum(item.numel() for item in first),
-        # The chunks of one launch only, because launches come one after another.
-        n_rows=max(1, n_chunks // n_launches),
+        n_elements=n_elements,
+        # The blocks of one launch only, because launches come one after another.
+        n_rows=max(1, round(n_blocks / n_launches)),
         host_ns=host_ns,
         before=(call.step(family, n_elements=1, host_ns=3_000),) * (n_launches - 1),
     )
