@@ -413,7 +413,6 @@ MODELS: Models = {
     ),
     "_thnn_fused_lstm_cell": replace(_LOWER, takes_lengths=True),
     "_thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell": _LOWER,
-    "_native_multi_head_attention": OperatorModel(n_inside=7),
     "_transformer_encoder_layer_fwd": OperatorModel(n_inside=13),
 }
 # From 2.13 on PyTorch's documentation lists it among those that act deterministically.

@@ -174,6 +174,21 @@ def _attention(call: OperatorCall) -> KernelWork:
     )
 
 
+def _multi_head(call: OperatorCall) -> KernelWork:
+    """Return the work of a whole attention layer: projections before and after."""
+    x, width, n_heads = call.reads[0], call.args[3], max(1, call.args[4])
+    n_rows, length = x.n_elements // max(1, width), x.sizes[-2]
+    inner = MatmulShape(
+        n_rows // max(1, length) * n_heads, length, width // n_heads, 2 * length, "attention"
+    )
+    before = (
+        call.step("linear", matmul=MatmulShape(1, n_rows, 3 * width, width), name="linear"),
+        call.step("attention", matmul=inner, name="scaled_dot_product_attention"),
+    )
+    last = MatmulShape(1, n_rows, width, width)
+    return call.work("linear", matmul=last, name="linear", before=before)
+
+
 def _is_causal(call: OperatorCall) -> bool:
     """Return whether attention is causal: the only argument that is True is this flag."""
     # The probability of dropout comes before it in the arguments, but that is a float.
@@ -259,4 +274,5 @@ MODELS: Models = {
         lowering=_attention_backward, surface=("attention backward", layers.attention)
     ),
     "scaled_dot_product_attention _scaled_dot_product_flash_attention": _LOWER,
+    "_native_multi_head_attention": OperatorModel(n_inside=7, lowering=_multi_head),
 }
