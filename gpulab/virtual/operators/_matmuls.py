@@ -100,6 +100,8 @@ def _implicit_gemm(
     matmul = MatmulShape(groups, m, n, k, "conv")
     # A filter of one tap is a plain matmul in either format, so nothing is copied.
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
+    if groups > 1:
+        before += (call.step("small step", name="groups"),) * 2
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
 
 
@@ -156,6 +158,8 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     if wanted[1] and wanted[0]:
         steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
     matmul = for_images if wanted[0] else for_weights
+    if groups > 1:  # those that an H100 recorded took twice the time of one matmul
+        steps.append(call.step("conv", matmul=matmul, name="groups"))
     return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
 
 
