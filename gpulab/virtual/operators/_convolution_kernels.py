@@ -19,6 +19,7 @@ _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
 _PAD, _CUT, _CONVERT, _PARTS = "pad", "cut", "convert", "sum of parts"
 FORWARD, IMAGES, WEIGHTS = "convolution", "convolution_backward", "weights"
 
+_FEW_CHANNELS = 8  # images with fewer have kernels of their own
 _SQUARE = 9  # taps of a filter of 3 by 3, the most usual one
 
 
@@ -36,8 +37,9 @@ class _Sizes:
         Elements of the images.
     stride
         The largest step of the filters.
-    is_half, is_last
-        Whether the type has two bytes, and whether channels are the last in memory.
+    is_half, is_float16, is_last
+        Whether the type has two bytes, which of those it is, and whether channels are the last in
+        memory.
     is_odd_in, is_odd_out
         Whether rows of channels do not begin at multiples of 16 bytes.
     """
@@ -50,6 +52,7 @@ class _Sizes:
     n_read: int
     stride: int
     is_half: bool
+    is_float16: bool
     is_last: bool
     is_odd_in: bool
     is_odd_out: bool
@@ -84,6 +87,7 @@ def _sizes(
         x.n_elements,
         max(stride),
         call.arithmetic in _HALVES,
+        call.arithmetic == "float16",
         x.strides[1] == 1 and n_in > 1,
         n_in % lane != 0,
         n_out % lane != 0,
@@ -108,7 +112,14 @@ def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
 
 def _forward(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1 and sizes.stride == 1:
-        return (FORWARD,)  # a plain matmul in either format
+        # A plain matmul in either format, unless rows of pixels are not aligned.
+        n_pixels = sizes.n_pixels // sizes.batch
+        is_small = n_pixels < 100 and sizes.batch > 1 and sizes.n_in >= 128  # noqa: PLR2004
+        is_wide = sizes.n_products > 2e8 and min(sizes.n_in, sizes.n_out // 2) >= 384  # noqa: PLR2004
+        is_turned = sizes.is_float16 and not sizes.is_last and n_pixels % 8 != 0
+        if is_turned and (is_small or is_wide):
+            return (_TO_LAST, FORWARD, _TO_FIRST)
+        return (FORWARD,)
     if sizes.is_last:
         return _forward_last(sizes)
     return _forward_first(sizes)
@@ -119,10 +130,10 @@ def _forward_last(sizes: _Sizes) -> Names:
         if sizes.is_half and sizes.is_odd_out and sizes.n_in > 20:  # noqa: PLR2004
             return (*(_PAD,) * sizes.is_odd_in, _PAD, FORWARD, _CUT)
         return (FORWARD,)
-    if sizes.n_in < 8:  # noqa: PLR2004 # such images have kernels of their own
+    if sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_small = sizes.is_half or n_touched <= 640_000  # noqa: PLR2004
-        return (FORWARD,) if is_small else (_CONVERT, _CONVERT, FORWARD)
+        is_large = sizes.n_taps > 100 or (sizes.n_taps >= 25 and n_touched > 2e6)  # noqa: PLR2004
+        return (_CONVERT, _CONVERT, FORWARD) if is_large and not sizes.is_half else (FORWARD,)
     if sizes.is_odd_in or sizes.is_odd_out:
         n_pads = 2 if sizes.is_odd_in else 1
         return (*(_PAD,) * n_pads, FORWARD, *(_CUT,) * sizes.is_odd_out)
@@ -132,22 +143,25 @@ def _forward_last(sizes: _Sizes) -> Names:
 
 def _forward_first(sizes: _Sizes) -> Names:
     whole = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
+    is_odd = sizes.is_odd_in or sizes.is_odd_out
     if sizes.n_taps == 1:
-        is_thin = sizes.n_in <= 16  # noqa: PLR2004
-        if is_thin:
-            return (FORWARD,)
-        is_odd = sizes.is_odd_in or sizes.is_odd_out
-        return (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
-    if sizes.is_half:
-        is_strided = sizes.n_taps == 49 and sizes.stride > 1  # noqa: PLR2004 # as in ResNet
-        return whole if sizes.n_summed > 188 or is_strided else (FORWARD,)  # noqa: PLR2004
-    if sizes.is_odd_in or sizes.is_odd_out:
-        return whole if sizes.n_in > 23 else (FORWARD,)  # noqa: PLR2004
-    if sizes.n_taps > _SQUARE:
-        is_short = sizes.n_summed <= 252 and sizes.n_out > 92  # noqa: PLR2004
-        return (FORWARD,) if is_short else whole
-    if sizes.n_summed <= 252:  # noqa: PLR2004
+        is_direct = sizes.n_in <= 16  # noqa: PLR2004
+        whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
+    elif sizes.n_in < _FEW_CHANNELS:
+        n_touched = sizes.n_pixels * sizes.n_summed
+        is_patch = sizes.n_taps == sizes.stride**2
+        is_direct = not sizes.is_half or n_touched <= 5.5e6 or is_patch  # noqa: PLR2004
+    elif sizes.is_half:
+        is_direct = sizes.n_summed <= 188  # noqa: PLR2004
+    elif is_odd:
+        is_direct = sizes.n_in <= 23  # noqa: PLR2004
+    else:
+        is_square = sizes.n_taps <= _SQUARE
+        is_direct = sizes.n_summed <= 252 and (is_square or sizes.n_out > 92)  # noqa: PLR2004
+    if is_direct:
         return (FORWARD,)
+    if sizes.is_half or is_odd or sizes.n_taps != _SQUARE:
+        return whole
     is_turned_back = sizes.n_products > 2.4e8 and (  # noqa: PLR2004
         sizes.n_summed > 588 or sizes.n_out <= 104  # noqa: PLR2004
     )

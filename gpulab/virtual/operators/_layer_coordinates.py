@@ -5,6 +5,9 @@ The models of operators name their surface and its coordinates. The fit of the s
 """
 
 from math import ceil, prod
+from typing import Any
+
+import torch
 
 from gpulab.virtual.operators._common_coordinates import (
     VECTOR,
@@ -32,9 +35,38 @@ def channels(call: OperatorCall) -> Coordinates:
         log2_alignment(area * width),
     )
     # Evaluation takes mean and variance as they are given.
-    trains = call.args[7 if call.name.endswith("backward") else 5]
-    words = (dtype_name(x), "training" if trains else "evaluation")
+    is_backward = call.name.endswith("backward")
+    trains = call.args[7 if is_backward else 5]
+    # PyTorch's own kernels were measured with halves, cuDNN's with float32.
+    is_whole = not (trains or is_backward) and normalizes_by_cudnn(x, call.args[1])
+    words = ("float32" if is_whole else dtype_name(x), "training" if trains else "evaluation")
     return (*sides, log2_size(x.n_elements), *words)
+
+
+def normalizes_by_cudnn(x: TensorLayout, weight: Any) -> bool:  # a stand-in or None
+    """Return whether cuDNN normalizes a batch: images, with weights of float32 or float64.
+
+    Parameters
+    ----------
+    x
+        The images.
+    weight
+        The weights, or None. PyTorch's own kernels take weights of half precision, or none.
+    """
+    if weight is None or len(x.sizes) <= 2:  # noqa: PLR2004 # batch and channels
+        return False
+    return x.dtype is not torch.bfloat16 and weight.dtype in {torch.float32, torch.float64}
+
+
+def surface_of_batch_norm(call: OperatorCall) -> Surface | None:
+    """Return a surface without measurements for layouts that were not measured."""
+    x = call.reads[0] if call.name == "native_batch_norm" else call.reads[1]
+    return ("batch norm, channels last", channels) if is_channels_last(x) else None
+
+
+def is_channels_last(x: TensorLayout) -> bool:
+    """Return whether the channels of images, or of rows, are side by side in memory."""
+    return len(x.sizes) > 1 and x.strides[1] == 1 and x.sizes[1] > 1
 
 
 def groups(call: OperatorCall) -> Coordinates:

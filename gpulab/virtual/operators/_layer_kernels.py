@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any
 
 import torch
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules, copied, is_repeated
+from gpulab.virtual.operators._layer_coordinates import is_channels_last, normalizes_by_cudnn
 from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
-from gpulab.virtual.tensors import TensorLayout
 
 _WIDE = 2  # dimensions of a matrix
 ATTENTION = "scaled_dot_product_attention"
@@ -52,12 +51,11 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
         m, n = a.n_elements // max(1, k), b.n_elements // max(1, k)
         copies = ("copy",) * sum(is_repeated(item) for item in (a, b))
         is_turned = name == "linear" and (call.name == "linear" or b.strides[-2] == 1)
-        if is_turned and call.arithmetic not in _HALVES and _LEAST_ROWS < m <= _FEW_ROWS:
+        if is_turned and call.arithmetic == "float32" and min(m, n) > 1:
             n = b.sizes[0] if call.name == "linear" else n
-            if n <= _FEW_COLUMNS or n == k:
-                return (*copies, "scale", call.name, "add bias")
+            return (*copies, *_single_linear(m, n, k, call.name))
         if call.arithmetic in _HALVES:
-            is_split = k >= _SPLIT_HALVES and _tiles(m, n, 64) <= _FEW_TILES
+            is_split = k >= _SPLIT_HALVES and m * n <= _FEW_RESULTS
         elif min(m, n) == 1 or call.arithmetic != "float32":
             is_split = False  # a matrix by a vector, TF32, or 8-byte numbers
         elif name == "linear":
@@ -75,16 +73,25 @@ _HALVES = frozenset({"float16", "bfloat16"})
 _HALF_TYPES = frozenset({torch.float16, torch.bfloat16})
 
 
-# From these lengths on, and up to so many tiles, most recorded matmuls were split: 85 of 100
-# recorded ones follow these rules. The libraries' own are not published.
-_SPLIT_HALVES, _SPLIT_SINGLE, _SPLIT_LINEAR = 1_536, 256, 512
+# From these lengths on, and up to so many tiles or results, most recorded matmuls were split. The
+# libraries' own rules are not published.
+_SPLIT_HALVES, _SPLIT_SINGLE, _SPLIT_LINEAR = 2_700, 256, 512
 
 
-_FEW_TILES, _FEWEST_TILES = 100, 8
+_FEW_TILES, _FEWEST_TILES, _FEW_RESULTS = 100, 8, 90_000
 
 
-# cuBLAS has a kernel of its own for few rows in float32, with others before and after it.
-_LEAST_ROWS, _FEW_ROWS, _FEW_COLUMNS = 32, 64, 256
+def _single_linear(m: int, n: int, k: int, name: str) -> Names:
+    """Return the kernels of a linear layer in float32: m rows, n results each, sums of k."""
+    scaled = ("scale", name, "add bias")  # cuBLAS has a kernel of its own for few rows
+    split = (name, "sum of parts")
+    if m <= 18:  # noqa: PLR2004
+        return split if n <= 544 and k > 1_344 and m > 7 else (name,)  # noqa: PLR2004
+    if n <= 544:  # noqa: PLR2004
+        if m * n <= 5_472:  # noqa: PLR2004
+            return scaled
+        return split if k > 208 else (name,)  # noqa: PLR2004
+    return scaled if k > 896 and _tiles(m, n, 64) <= 94 else (name,)  # noqa: PLR2004
 
 
 def _tiles(m: int, n: int, size: int) -> int:
@@ -137,13 +144,19 @@ def _fourier(call: OperatorCall) -> Names | None:
     return names if len(names) > 1 + is_whole else None
 
 
+_FEW_PIXELS = 1_000
+
+
 def _batch_norm(call: OperatorCall) -> Names | None:
     """Return PyTorch's own kernels, where cuDNN's is not used."""
     weight, mean, is_training = call.args[1], call.args[3], call.args[5]
-    if _is_by_cudnn(call.reads[0], weight):
+    if normalizes_by_cudnn(call.reads[0], weight):
         return None
     if is_training:
-        return ("statistics", "update statistics", "normalize")
+        x = call.reads[0]
+        # Several blocks share a channel, and count in memory which of them is the last.
+        is_split = is_channels_last(x) and x.n_elements > _FEW_PIXELS * x.sizes[1]
+        return (*("fill",) * is_split, "statistics", "update statistics", "normalize")
     is_cast = mean is not None and mean.dtype in _HALF_TYPES
     return (("copy",) if is_cast else (COPY,)) + ("inverse deviations", "normalize")
 
@@ -151,17 +164,9 @@ def _batch_norm(call: OperatorCall) -> Names | None:
 def _batch_norm_backward(call: OperatorCall) -> Names | None:
     copy, x = copied(call), call.reads[1]
     is_training = call.args[7]
-    is_last = len(x.sizes) <= _WIDE or x.strides[1] == 1
-    if is_training and is_last and not _is_by_cudnn(x, call.args[2]):
+    if is_training and is_channels_last(x) and not normalizes_by_cudnn(x, call.args[2]):
         return (*copy, "gradient sums", call.name)
     return (*copy, call.name) if copy else None
-
-
-def _is_by_cudnn(x: TensorLayout, weight: Any) -> bool:
-    """Return whether cuDNN normalizes: images, with weights of float32 unless all is float32."""
-    if weight is None or len(x.sizes) <= _WIDE:
-        return False
-    return x.dtype is not torch.bfloat16 and weight.dtype in {torch.float32, torch.float64}
 
 
 def _group_norm(call: OperatorCall) -> Names | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, log2, nan, prod
+from math import ceil, log2, nan, prod, sqrt
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ from gpulab.virtual.operators._model import (
 )
 from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.tensors import TensorLayout
 
 aten = torch.ops.aten
 
@@ -73,7 +74,7 @@ def _softmax(call: OperatorCall) -> KernelWork:
 
 
 def _safe_softmax(call: OperatorCall) -> KernelWork:
-    """Return a softmax whose rows of minus infinity alone become zeros, by kernels of their own."""
+    """Return a softmax with the kernels that make rows of minus infinity alone to zeros."""
     n_rows = call.n_out // max(1, call.reads[0].sizes[-1] if call.reads[0].sizes else 1)
     steps = (
         call.step("elementwise", reads=True, name="isneginf"),
@@ -109,6 +110,8 @@ def _batch_norm(call: OperatorCall) -> KernelWork:
     x = call.reads[0]
     # In evaluation mean and variance are given, so there is one elementwise kernel.
     is_training = call.name != "cudnn_batch_norm" and bool(call.args[5])
+    if layers.is_channels_last(x):
+        return _channels_last_norm(call, x, call.args[1], is_training=is_training)
     if not is_training or len(x.sizes) < 2:  # noqa: PLR2004 # batch and channels
         return call.work("elementwise", host_ns=12_000)
     # The kernel reads its input twice. A large one is not in the cache the second time.
@@ -116,8 +119,26 @@ def _batch_norm(call: OperatorCall) -> KernelWork:
     return call.work("channel", n_rows=x.sizes[1], scratch_bytes=again)
 
 
+def _channels_last_norm(
+    call: OperatorCall, x: TensorLayout, weight: Any, *, is_training: bool
+) -> KernelWork:
+    """Return the work of a batch norm, forward or backward, with channels side by side."""
+    n_steps = 0
+    before: tuple[KernelWork, ...] = ()
+    if not layers.normalizes_by_cudnn(x, weight):
+        # Statistics or sums come first, in a kernel of their own.
+        before = (call.step("channels last"),) * is_training
+    elif not is_training:
+        # cuDNN's kernel for it gives few blocks to each image; in clocks, fitted on an H100.
+        n_pixels = prod(x.sizes[2:])
+        n_steps = max(0, min(n_pixels * x.sizes[1] // 11, 19 * n_pixels) - 10_000)
+    return call.work("channels last", n_steps=n_steps, before=before)
+
+
 def _batch_norm_backward(call: OperatorCall) -> KernelWork:
-    x = call.reads[0]
+    x = call.reads[1]
+    if layers.is_channels_last(x) and call.args[7]:
+        return _channels_last_norm(call, x, call.args[2], is_training=True)
     n_channels = x.sizes[1] if len(x.sizes) > 1 else 1
     return call.work("channel", n_rows=n_channels, scratch_bytes=2 * x.size_bytes)
 
@@ -181,15 +202,20 @@ def foreach(call: OperatorCall) -> KernelWork:
     if has_scalars:
         n_most = min(n_most, _MOST_WITH_SCALARS)
     n_launches = max(1, ceil(len(first) / n_most), ceil(n_chunks / _MOST_CHUNKS))
+    # Small tensors beside a large one leave most of the GPU idle, because the longest block
+    # decides. What an H100 recorded lies between that and blocks of equal length.
+    n_elements = sum(item.numel() for item in first)
+    n_full = n_elements / max(1, min(_CHUNK, max((item.numel() for item in first), default=1)))
+    n_blocks = sqrt(n_chunks * n_full)
     family = "fused optimizer" if is_fused else "foreach"
     n_new = 0 if call.is_in_place or is_fused else len(first)
     host_ns = _FOREACH_NS + _NEW_TENSOR_NS * n_new + (_FUSED_NS if is_fused else 0)
     host_ns += _FOREACH_TENSOR_NS * sum(map(len, lists))
     return call.work(
         family,
-        n_elements=sum(item.numel() for item in first),
-        # The chunks of one launch only, because launches come one after another.
-        n_rows=max(1, n_chunks // n_launches),
+        n_elements=n_elements,
+        # The blocks of one launch only, because launches come one after another.
+        n_rows=max(1, round(n_blocks / n_launches)),
         host_ns=host_ns,
         before=(call.step(family, n_elements=1, host_ns=3_000),) * (n_launches - 1),
     )
@@ -266,12 +292,16 @@ MODELS: Models = {
     "_fused_rms_norm": replace(_NORM, is_fused=True, checks=(check_rms_norm,)),
     "_fused_rms_norm_backward": OperatorModel(lowering=_layer_norm_backward),
     "native_batch_norm": replace(
-        _BATCH_NORM, lowering=_batch_norm, surface=("batch norm", layers.channels)
+        _BATCH_NORM,
+        lowering=_batch_norm,
+        surface=("batch norm", layers.channels),
+        surface_by_call=layers.surface_of_batch_norm,
     ),
     "native_batch_norm_backward": replace(
         _MIXED_BACKWARD,
         lowering=_batch_norm_backward,
         surface=("batch norm backward", layers.channels),
+        surface_by_call=layers.surface_of_batch_norm,
     ),
     "cudnn_batch_norm": _BATCH_NORM,
     "batch_norm_backward": _MIXED_BACKWARD,
@@ -385,7 +415,6 @@ MODELS: Models = {
     ),
     "_thnn_fused_lstm_cell": replace(_LOWER, takes_lengths=True),
     "_thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell": _LOWER,
-    "_native_multi_head_attention": OperatorModel(n_inside=7),
     "_transformer_encoder_layer_fwd": OperatorModel(n_inside=13),
 }
 # From 2.13 on PyTorch's documentation lists it among those that act deterministically.

@@ -100,6 +100,8 @@ def _implicit_gemm(
     matmul = MatmulShape(groups, m, n, k, "conv")
     # A filter of one tap is a plain matmul in either format, so nothing is copied.
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
+    if groups > 1:
+        before += (call.step("small step", name="groups"),) * 2
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
 
 
@@ -156,6 +158,8 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     if wanted[1] and wanted[0]:
         steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
     matmul = for_images if wanted[0] else for_weights
+    if groups > 1:  # those that an H100 recorded took twice the time of one matmul
+        steps.append(call.step("conv", matmul=matmul, name="groups"))
     return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
 
 
@@ -172,6 +176,21 @@ def _attention(call: OperatorCall) -> KernelWork:
         host_ns=None if is_half else 9_200,
         name="scaled_dot_product_attention",
     )
+
+
+def _multi_head(call: OperatorCall) -> KernelWork:
+    """Return the work of a whole attention layer: projections before and after."""
+    x, width, n_heads = call.reads[0], call.args[3], max(1, call.args[4])
+    n_rows, length = x.n_elements // max(1, width), x.sizes[-2]
+    inner = MatmulShape(
+        n_rows // max(1, length) * n_heads, length, width // n_heads, 2 * length, "attention"
+    )
+    before = (
+        call.step("linear", matmul=MatmulShape(1, n_rows, 3 * width, width), name="linear"),
+        call.step("attention", matmul=inner, name="scaled_dot_product_attention"),
+    )
+    last = MatmulShape(1, n_rows, width, width)
+    return call.work("linear", matmul=last, name="linear", before=before)
 
 
 def _is_causal(call: OperatorCall) -> bool:
@@ -259,4 +278,5 @@ MODELS: Models = {
         lowering=_attention_backward, surface=("attention backward", layers.attention)
     ),
     "scaled_dot_product_attention _scaled_dot_product_flash_attention": _LOWER,
+    "_native_multi_head_attention": OperatorModel(n_inside=7, lowering=_multi_head),
 }

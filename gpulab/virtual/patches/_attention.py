@@ -180,7 +180,7 @@ def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor 
     if mask is None:
         return None
     if mask.dtype is torch.bool:
-        # The operator adds its mask to the scores, as CUDA's does, which gets the same three calls.
+        # The operator adds its mask to the scores, as CUDA's does, by the same three calls.
         zero, hidden = (
             torch.full((), number, dtype=query.dtype, device=query.device)
             for number in (0.0, float("-inf"))

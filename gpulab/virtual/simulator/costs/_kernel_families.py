@@ -77,6 +77,7 @@ KERNEL_FAMILIES = {
     "norm": KernelFamily(2_000, 8_000, row_clocks=440),
     "root mean square": KernelFamily(1_500, 8_000, row_clocks=270),
     "channel": KernelFamily(1_500, 9_000, 0.67, 0.67, block_bytes=10.5),
+    "channels last": KernelFamily(5_800, 9_000, 0.6, 0.33, step_clocks=1),
     "moments": KernelFamily(1_500, 13_500, 0.67, 0.67, rate=0.92),
     "column sums": KernelFamily(1_800, 3_000, 0.80, rate=4.0, doubling_ns=290),
     "scan": KernelFamily(1_500, 5_500, 0.186, 0.138),
