@@ -36,7 +36,21 @@ def throwaway_gpu() -> Iterator[Device]:
 
 
 @contextmanager
-def _borrowed(*, n_gpus: int) -> Iterator[Device]:
+def on_host(host: str | None) -> Iterator[str]:
+    """Use a new virtual H100 whose work a recorded host launches; the text says its pace.
+
+    ``host`` is the name of a recording, or None for the model's host.
+    """
+    with _borrowed(n_gpus=1, gpu="H100", host=host):
+        borrowed = device.current().virtual
+        yield "" if borrowed is None else str(borrowed.machine.host.recorded)
+
+
+@contextmanager
+def _borrowed(
+    *, n_gpus: int, gpu: str = device.STAND_IN, host: str | None = None
+) -> Iterator[Device]:
     # Only one virtual machine at a time can replace torch.cuda, so leave the one in use first.
-    with device.outside(), virtual.virtual_gpu(device.STAND_IN, count=n_gpus, first_use=False):
+    machine = virtual.virtual_gpu(gpu, count=n_gpus, first_use=False, host=host)
+    with device.outside(), machine:
         yield device.current()

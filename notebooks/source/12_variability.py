@@ -13,7 +13,9 @@ from IPython.display import display
 
 import gpulab
 from gpulab import exercises, plots
+from gpulab.core.units import format_time
 from gpulab.exercises import lesson_12 as lab
+from gpulab.exercises import machines
 
 gpulab.use("auto", max_value_bytes=8 << 20)  # of large tensors only the times matter
 
@@ -412,6 +414,33 @@ exercises.check("12.cure", cures)
 ### END SOLUTION
 
 # %% [markdown]
+# ## Another host
+#
+# The same GPU in another machine: the small kernels of above, and one large matmul, on a virtual
+# H100 that two hosts launch. Which of the two works becomes slower?
+
+
+# %%
+def launch_all():
+    tensors = [torch.ones(1024, device="cuda") for _ in range(200)]
+    return lambda: [tensor.mul_(0.5) for tensor in tensors]
+
+
+def multiply():
+    a = torch.ones(8192, 8192, device="cuda", dtype=torch.half)
+    return lambda: a @ a
+
+
+times = {}
+for host in (None, "h100-sxm-2026-11"):
+    with machines.on_host(host) as pace:
+        times[pace] = [seconds(make(), method="synchronized") for make in (launch_all, multiply)]
+pd.DataFrame(times, ["200 small kernels", "a large matmul"]).T.map(format_time)
+
+# %% [markdown]
+# The name of a GPU does not say how long a program takes that waits for its host. A published
+# time of such a program is a time of the host, too.
+#
 # ## The host's jitter
 #
 # Each launch takes the host a little more or less time. How far is the slowest percent of them
