@@ -101,6 +101,22 @@ def test_a_short_time_between_events_is_written_beside_its_mark(ax: Axes) -> Non
         assert text.get_ha() == side
 
 
+def test_a_row_shows_when_the_gpu_is_idle(ax: Axes) -> None:
+    """Its marks are all times without work; a title of one's own is about something else."""
+    spans = (host("launch", 0, 10, 1), work(20, 30, 0, 1), work(30, 60), host("wait", 60, 100))
+    shown = Timeline(spans, "virtual", "NVIDIA H200")
+    (drawn,) = draw_timeline(shown).canvas.axes
+    assert rows(drawn) == ["host", "stream 0", "GPU idle: 60.0 µs"]
+    marks = [path.get_extents() for path in drawn.collections[-1].get_paths()]
+    assert [(box.x0, box.x1) for box in marks] == [
+        pytest.approx((0, 20)),
+        pytest.approx((60, 100)),
+    ]
+    (titled,) = draw_timeline(shown, title="A title").canvas.axes
+    assert rows(titled) == rows(timeline(shown, ax)) == ["host", "stream 0"]
+    assert draw_timeline(shown).title.startswith("The GPU is busy 40 % of 100 µs")
+
+
 def test_series_are_left_out_unless_they_are_asked_for(ax: Axes) -> None:
     """A picture of a program has the rows of what it did; engines, queue and memory are extra."""
     assert rows(timeline(SHOWN, ax)) == ["host", "stream 0", "stream 7"]
@@ -284,5 +300,6 @@ def test_the_only_kernel_is_found_beside_long_copies() -> None:
         return rows(ax), [text.get_text() for text in ax.texts if "add" in text.get_text()]
 
     assert drawn(*copies, short) == (["host", "stream 0", "the only kernel"], ["add: 2.00 µs"])
-    assert drawn(*copies, long) == (["host", "stream 0"], ["add"])
-    assert drawn(*copies, short, work(256, 258, 0, 4, name="add"))[0] == ["host", "stream 0"]
+    assert drawn(*copies, long) == (["host", "stream 0", "GPU idle: 7.00 µs"], ["add"])
+    both = drawn(*copies, short, work(256, 258, 0, 4, name="add"))[0]
+    assert both == ["host", "stream 0", "GPU idle: 11.0 µs"]
