@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpulab.core.errors import InvalidOptionError
@@ -130,9 +131,12 @@ class _TimelinePlot(Plot):
         if lone:
             names.append(RowName(n_rows, "the only kernel"))
             n_rows += 1
-        idle = [] if pairs or lone else self._idle(n_rows)
+        idle = [] if pairs or lone else self._idle()
+        levels = []
         if idle:
-            idle_s = sum(strip.end_s - strip.start_s for strip in idle)
+            idle_s = sum(end_s - start_s for start_s, end_s in idle)
+            blocks = (((a, 0.0), (a, 1.0), (b, 1.0), (b, 0.0)) for a, b in idle)
+            levels.append(Level(n_rows, tuple(chain.from_iterable(blocks))))
             names.append(RowName(n_rows, f"GPU idle: {format_time(idle_s)}"))
             n_rows += 1
         for row, series in enumerate(shown.series, start=n_rows):
@@ -144,15 +148,15 @@ class _TimelinePlot(Plot):
                 bars.name, *(column.tolist() for column in columns), strict=True
             )
         )
-        levels = (
+        levels += [
             _level(series, row, shown.length_s)
             for row, series in enumerate(shown.series, start=n_rows)
             if series.times_s
-        )
+        ]
         return Lanes(
             tuple(names),
             n_rows + len(shown.series),
-            (*strips, *pairs, *lone, *idle),
+            (*strips, *pairs, *lone),
             tuple(levels),
             tuple(_arrows(shown)),
             shown.length_s,
@@ -171,8 +175,8 @@ class _TimelinePlot(Plot):
         label = f"{shortened(kernel.name, _MOST_NAME)}: {format_time(kernel.duration_s)}"
         return [Strip(row, "ink", label, kernel.start_s - begin_s, kernel.end_s - begin_s)]
 
-    def _idle(self, row: int) -> list[Strip]:
-        """Return marks for the times without work, if the title says how busy the GPU is."""
+    def _idle(self) -> list[tuple[float, float]]:
+        """Return the times without work, if the title says how busy the GPU is."""
         spans = [span for span in self.record.spans if span.is_work]
         is_told = self.marks_idle and not _ahead(self.record.spans)
         if not is_told or len({span.device for span in spans}) != 1:
@@ -182,7 +186,7 @@ class _TimelinePlot(Plot):
         starts_s = [0.0, *(end_s for _, end_s in busy)]
         ends_s = [*(start_s for start_s, _ in busy), self.shown.length_s]
         gaps = zip(starts_s, ends_s, strict=True)
-        return [Strip(row, "muted", "", *gap) for gap in gaps if gap[1] > gap[0]]
+        return [(start_s, end_s) for start_s, end_s in gaps if end_s > start_s]
 
     def draw(self, ax: "Axes") -> "Axes":
         return self.lanes.draw(ax)

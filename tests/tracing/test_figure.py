@@ -12,7 +12,7 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import look_of
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
-from gpulab.tracing._figure import MAX_ARROWS
+from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
 from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
@@ -107,11 +107,9 @@ def test_a_row_shows_when_the_gpu_is_idle(ax: Axes) -> None:
     shown = Timeline(spans, "virtual", "NVIDIA H200")
     (drawn,) = draw_timeline(shown).canvas.axes
     assert rows(drawn) == ["host", "stream 0", "GPU idle: 60.0 µs"]
-    marks = [path.get_extents() for path in drawn.collections[-1].get_paths()]
-    assert [(box.x0, box.x1) for box in marks] == [
-        pytest.approx((0, 20)),
-        pytest.approx((60, 100)),
-    ]
+    (level,) = timeline_plot(shown, has_series=False).lanes.levels
+    marked = [time_s for time_s, share in level.points if share]
+    assert marked == pytest.approx([0, 20 * US, 60 * US, 100 * US])
     (titled,) = draw_timeline(shown, title="A title").canvas.axes
     assert rows(titled) == rows(timeline(shown, ax)) == ["host", "stream 0"]
     assert draw_timeline(shown).title.startswith("The GPU is busy 40 % of 100 µs")

@@ -26,7 +26,7 @@ from gpulab.core.requirements import (
 )
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
-from gpulab.figures import Figure, provenance
+from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
@@ -164,7 +164,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     n_expected: int | None = None,
     gather: Callable[[list[Any]], object] | None = None,
     source: object = None,
-    ax_size: tuple[float, float] = (6.4, 4.0),
+    ax_size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN),
     progress: bool = True,
     **options: object,
 ) -> Series:
