@@ -9,7 +9,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -49,6 +49,7 @@ _NUMBERS = Requirement(
 _LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
 _EXACT = 1.005  # times; a smaller distance would be written as "1 times"
 _MOST_TICKS = 9  # labels that fit under the x axis
+_UNREAD = "What you typed could not be read."
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
 
 
@@ -239,7 +240,7 @@ class DrawnPrediction:
             review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
         else:
             self.note = _saved_guesses.keep(self._guess())
-            review = self._review(was, origin)
+            review = self._counted()._review(was, origin)  # noqa: SLF001  # of the same class
         self._keep(review)
         return review
 
@@ -252,6 +253,16 @@ class DrawnPrediction:
                 for name, (xs, ys) in truth.items()
             }
         return {self.axes.curves[0]: (self.axes.x[: len(truth)], [float(y) for y in truth])}
+
+    def _counted(self) -> Self:
+        """Return the drawing that counts: if this one was changed after the outcome, the first."""
+        saved = predictions_of(journal().entries).get(self.name)
+        if not self.note or saved is None or saved.guess is None:
+            return self
+        first = type(self)(self.question, self.axes, self.name)
+        first.note = self.note
+        _restore(first, saved.guess.strokes)
+        return first
 
     def _review(self, was: Curves, origin: object) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
@@ -348,7 +359,8 @@ class DrawnPrediction:
 
     def __str__(self) -> str:
         if self.is_empty:
-            return visible(f"{self.question} {_TYPED}: {self._form}.")
+            asked = [self.question, *filter(None, [self.note]), f"{_TYPED}: {self._form}."]
+            return visible(" ".join(asked))
         drawn = self._alt(None).replace("\n", " ")
         return visible(f"{self.question} {drawn} Now see what comes out.")
 
@@ -382,6 +394,7 @@ class DrawnPrediction:
             "axes": self.axes.view(),
             "curves": self._curves(),
             "answer": self._answered,
+            "said": self.note,
             "still": self._still_class,
         }
 
@@ -481,11 +494,17 @@ def _give(drawing: DrawnPrediction, guess: object) -> None:
     """Set the drawing from a typed curve; if it cannot be read, the axes stay empty."""
     axes = drawing.axes
     typed: Any = guess if isinstance(guess, Mapping) else {axes.curves[0]: guess}
+    n_values = len(axes.x)
     try:
         curves = {str(name): list(values) for name, values in typed.items()}
         drawing.give(curves)
+        is_read = all(
+            name in axes.curves and len(values) == n_values for name, values in curves.items()
+        )
     except (TypeError, InvalidOptionError):
-        return
+        is_read = False
+    if not is_read or (typed and drawing.is_empty):
+        drawing.note = _UNREAD
 
 
 def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:

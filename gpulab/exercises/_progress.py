@@ -109,7 +109,13 @@ class Progress:
 
     @property
     def _summary(self) -> str:
-        return f"{self.n_right} of {counted(len(self.rows), 'exercise')} right"
+        """How many are right; those in Going further, which you may leave out, on their own."""
+        core, further = (
+            [done.ok for _, done in self.rows if done.is_further == is_further]
+            for is_further in (False, True)
+        )
+        more = f", and {further.count(True)} of {len(further)} in Going further" if further else ""
+        return f"{core.count(True)} of {counted(len(core), 'exercise')} right{more}"
 
 
 def page(progress: Progress) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpulab.core.errors import InvalidOptionError
@@ -23,6 +24,7 @@ from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._event_pairs import EventPair, event_pairs, shifted, work_between
 from gpulab.tracing._flows import Flow
 from gpulab.tracing._geometry import Drawing, drawing
+from gpulab.tracing._idle_causes import merged
 from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.tracing._summary import Summary
 
@@ -56,6 +58,7 @@ class _TimelinePlot(Plot):
     record: "Timeline"
     shown: Drawing
     known_summary: Summary | None = None
+    marks_idle: bool = True
 
     @cached_property
     def summary(self) -> Summary:
@@ -128,6 +131,14 @@ class _TimelinePlot(Plot):
         if lone:
             names.append(RowName(n_rows, "the only kernel"))
             n_rows += 1
+        idle = [] if pairs or lone else self._idle()
+        levels = []
+        if idle:
+            idle_s = sum(end_s - start_s for start_s, end_s in idle)
+            blocks = (((a, 0.0), (a, 1.0), (b, 1.0), (b, 0.0)) for a, b in idle)
+            levels.append(Level(n_rows, tuple(chain.from_iterable(blocks))))
+            names.append(RowName(n_rows, f"GPU idle: {format_time(idle_s)}"))
+            n_rows += 1
         for row, series in enumerate(shown.series, start=n_rows):
             names.append(RowName(row, f"{title_of(series, shown)} (≤ {most_of(series)})"))
         columns = (bars.row, bars.kind, bars.start_s, bars.end_s)
@@ -137,11 +148,11 @@ class _TimelinePlot(Plot):
                 bars.name, *(column.tolist() for column in columns), strict=True
             )
         )
-        levels = (
+        levels += [
             _level(series, row, shown.length_s)
             for row, series in enumerate(shown.series, start=n_rows)
             if series.times_s
-        )
+        ]
         return Lanes(
             tuple(names),
             n_rows + len(shown.series),
@@ -164,19 +175,37 @@ class _TimelinePlot(Plot):
         label = f"{shortened(kernel.name, _MOST_NAME)}: {format_time(kernel.duration_s)}"
         return [Strip(row, "ink", label, kernel.start_s - begin_s, kernel.end_s - begin_s)]
 
+    def _idle(self) -> list[tuple[float, float]]:
+        """Return the times without work, if the title says how busy the GPU is."""
+        spans = [span for span in self.record.spans if span.is_work]
+        is_told = self.marks_idle and not _ahead(self.record.spans)
+        if not is_told or len({span.device for span in spans}) != 1:
+            return []
+        begin_s = min(span.start_s for span in self.record.spans)
+        busy = merged([(span.start_s - begin_s, span.end_s - begin_s) for span in spans])
+        starts_s = [0.0, *(end_s for _, end_s in busy)]
+        ends_s = [*(start_s for start_s, _ in busy), self.shown.length_s]
+        gaps = zip(starts_s, ends_s, strict=True)
+        return [(start_s, end_s) for start_s, end_s in gaps if end_s > start_s]
+
     def draw(self, ax: "Axes") -> "Axes":
         return self.lanes.draw(ax)
 
 
 def timeline_plot(
-    record: "Timeline", summary: Summary | None = None, *, has_series: bool = True
+    record: "Timeline",
+    summary: Summary | None = None,
+    *,
+    has_series: bool = True,
+    marks_idle: bool = True,
 ) -> _TimelinePlot:
     """Return the plot of a timeline, which must have spans.
 
     Time starts at the first span. Arrows lead from a launch to the kernels and copies that it
     started, and from the awaited work to the end of the wait; if there are more than 60 arrows,
     none is drawn. Below the lanes are the engines, the queue and the memory, where known. A wait
-    on a stream is drawn, but it does not make the device busy.
+    on a stream is drawn, but it does not make the device busy. With ``marks_idle`` a row
+    shows when the device is idle, if that is what the title is about.
     """
     _TIMELINE.check(record=record)
     _SUMMARY.check(summary=summary)
@@ -185,7 +214,7 @@ def timeline_plot(
     shown = drawing(record, max_bars=MAX_BARS)
     if not has_series:
         shown = replace(shown, series=())
-    return _TimelinePlot(record, shown, summary)
+    return _TimelinePlot(record, shown, summary, marks_idle)
 
 
 def draw_timeline(
@@ -227,7 +256,7 @@ def draw_timeline(
     True
     """
     check_words(title=title, alt=alt, ax_size=ax_size)
-    plot = timeline_plot(record, summary)
+    plot = timeline_plot(record, summary, marks_idle=title is None)
     if alt is not None:
         alt = "\n".join([alt, *plot.notes])
     return plot.figure(title=title, alt=alt, ax_size=ax_size, source=plot.source)

@@ -370,7 +370,9 @@ paces.round(2)
 # %%
 slower = paces["exponent"][paces["time_us"] > 1.15 * paces["time_us"][0]]
 first = f"2^{slower.min()}" if len(slower) else "not yet"
-plots.line(paces, x="exponent", y="time_us", title=f"The GPU sets the pace from: {first}")
+plots.line(
+    paces, x="exponent", y="time_us", title=f"From {first} elements on the GPU sets the pace"
+)
 
 # %%
 exercises.compare("07.takes-over", first)

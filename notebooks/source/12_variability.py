@@ -451,7 +451,7 @@ pd.DataFrame(times, ["200 small kernels", "a large matmul"]).T.map(format_time)
 launches = gpulab.measure(lambda: v.add_(1), method="naive", n_samples=300)
 launch_s = pd.Series(launches.samples_s)
 slowest = launch_s.quantile(0.99) / launch_s.median()
-plots.samples(launches, title=f"The slowest percent takes {slowest:.1f} times the median")
+plots.samples(launches, title=f"99 % of the launches take at most {slowest:.1f} times the median")
 
 # %% [markdown]
 # A real host shares its cores with other programs. Events and a full queue keep this jitter out

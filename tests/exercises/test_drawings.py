@@ -38,9 +38,9 @@ def ten_calls(guess: object = ...) -> exercises.DrawnPrediction:
     return exercises.draw("How long?", guess, name="04.first", axes=lesson_04.TEN_CALLS)
 
 
-def matmuls(**curves: object) -> exercises.DrawnPrediction:
+def matmuls(name: str = "09.near", **curves: object) -> exercises.DrawnPrediction:
     """Ask for the two curves of lesson 09: a matmul on the CPU and on the GPU."""
-    return exercises.draw("Where?", curves, name="09.near", axes=lesson_09.MATMUL_TIMES)
+    return exercises.draw("Where?", curves, name=name, axes=lesson_09.MATMUL_TIMES)
 
 
 def test_the_first_call_is_compared_with_the_last() -> None:
@@ -64,11 +64,11 @@ def test_the_crossing_is_compared() -> None:
     cpu = [n * 1e-8 for n in sizes]
     review = matmuls(CPU=cpu, GPU=[1e-5] * 10).compare(truth)
     assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,000, it was 200: ")
-    never = matmuls(CPU=cpu, GPU=[0.5] * 10).compare(truth)
+    never = matmuls("09.never", CPU=cpu, GPU=[0.5] * 10).compare(truth)
     assert str(never).startswith(
         "Different. The GPU gets ahead at n: not in your drawing, it was 200."
     )
-    half = matmuls(CPU=cpu).compare(truth)
+    half = matmuls("09.half", CPU=cpu).compare(truth)
     assert half.is_right is False
 
 
@@ -148,9 +148,12 @@ def test_without_a_drawing_the_notebook_goes_on(
 
 @pytest.mark.parametrize("guess", [5, "fast", [1, 2], ["a"] * 10, {"other": [1] * 10}, [-1] * 10])
 def test_an_unusable_curve_leaves_the_axes_empty(guess: object) -> None:
-    """A guess that cannot be drawn raises nothing, and the text shows the form of a curve."""
-    assert ten_calls(guess).is_empty
-    assert "[...] with 10 values in seconds" in str(ten_calls(guess))
+    """A guess that cannot be drawn raises nothing, and the text says so, and how to type one."""
+    made = ten_calls(guess)
+    assert made.is_empty
+    assert str(made).startswith("How long? What you typed could not be read. Draw it on the axes")
+    assert "[...] with 10 values in seconds" in str(made)
+    assert made._view()["said"] == "What you typed could not be read."
 
 
 def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
@@ -164,6 +167,8 @@ def test_a_drawing_is_saved_and_restored(folder: Path) -> None:
     assert (len(kept.late), kept.is_scored) == (0, True)
     changed = ten_calls(CALLS_S).compare(CALLS_S)
     assert "this change is kept, and your first guess counts" in str(changed)
+    assert "you drew 1,000 times" in str(changed)
+    assert ten_calls()._view()["said"] == ""
     kept = predictions_of(LearnerJournal(folder).entries)["04.first"]
     assert kept.reveal is not None
     assert (len(kept.late), kept.reveal.is_right, kept.reveal.counts) == (1, True, "drawing")

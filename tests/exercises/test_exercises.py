@@ -216,7 +216,7 @@ def test_progress_counts_answers_and_hints() -> None:
     exercises.check("01.what-was-timed", "a")
     exercises.hint("01.what-was-timed")
     assert str(exercises.progress()).splitlines() == [
-        "1 of 6 exercises right",
+        "1 of 5 exercises right, and 0 of 1 in Going further",
         "  00.read-the-line        right             2 answers, 0 hints",
         "  00.sources              not yet           0 answers, 0 hints",
         "  01.what-was-timed       tried             1 answer, 1 hint",
@@ -225,7 +225,9 @@ def test_progress_counts_answers_and_hints() -> None:
         "  01.queue-length         in Going further  0 answers, 0 hints",
     ]
     page = exercises.progress()._repr_html_()
-    assert page.startswith("<table><caption>1 of 6 exercises right</caption>")
+    assert page.startswith(
+        "<table><caption>1 of 5 exercises right, and 0 of 1 in Going further</caption>"
+    )
     assert "<td>01.what-was-timed</td><td>tried</td><td>1</td><td>1</td>" in page
 
 

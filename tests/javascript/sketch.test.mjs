@@ -13,7 +13,7 @@ function sketch(values = [null, null, null]) {
   Object.assign(plane.x, { pixels: [0, 300] });
   Object.assign(plane.y, { pixels: [200, 0] });
   const curves = [{ name: "hot", values }];
-  return bare(Sketch, { axes, plane, curves, active: 0, chosen: 0, last: null, sent: 0, isAnswered: true, patience: { end() {} }, draw() {} });
+  return bare(Sketch, { axes, plane, curves, active: 0, chosen: 0, last: null, sent: 0, isAnswered: true, patience: { end() {} }, draw() {}, show() {} });
 }
 
 const isNear = (one, other) => assert.ok(Math.abs(one / other - 1) < 1e-9, `${one} is not ${other}`);

@@ -12,7 +12,7 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import look_of
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
-from gpulab.tracing._figure import MAX_ARROWS
+from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
 from gpulab.tracing._spans import SPAN_KINDS, Span
 from gpulab.views.plots import draw_timeline, timeline
 from tests.support.spans import US, host, mark, work
@@ -99,6 +99,20 @@ def test_a_short_time_between_events_is_written_beside_its_mark(ax: Axes) -> Non
         timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair)), ax)
         (text,) = [each for each in ax.texts if "start to end" in each.get_text()]
         assert text.get_ha() == side
+
+
+def test_a_row_shows_when_the_gpu_is_idle(ax: Axes) -> None:
+    """Its marks are all times without work; a title of one's own is about something else."""
+    spans = (host("launch", 0, 10, 1), work(20, 30, 0, 1), work(30, 60), host("wait", 60, 100))
+    shown = Timeline(spans, "virtual", "NVIDIA H200")
+    (drawn,) = draw_timeline(shown).canvas.axes
+    assert rows(drawn) == ["host", "stream 0", "GPU idle: 60.0 µs"]
+    (level,) = timeline_plot(shown, has_series=False).lanes.levels
+    marked = [time_s for time_s, share in level.points if share]
+    assert marked == pytest.approx([0, 20 * US, 60 * US, 100 * US])
+    (titled,) = draw_timeline(shown, title="A title").canvas.axes
+    assert rows(titled) == rows(timeline(shown, ax)) == ["host", "stream 0"]
+    assert draw_timeline(shown).title.startswith("The GPU is busy 40 % of 100 µs")
 
 
 def test_series_are_left_out_unless_they_are_asked_for(ax: Axes) -> None:
@@ -284,5 +298,6 @@ def test_the_only_kernel_is_found_beside_long_copies() -> None:
         return rows(ax), [text.get_text() for text in ax.texts if "add" in text.get_text()]
 
     assert drawn(*copies, short) == (["host", "stream 0", "the only kernel"], ["add: 2.00 µs"])
-    assert drawn(*copies, long) == (["host", "stream 0"], ["add"])
-    assert drawn(*copies, short, work(256, 258, 0, 4, name="add"))[0] == ["host", "stream 0"]
+    assert drawn(*copies, long) == (["host", "stream 0", "GPU idle: 7.00 µs"], ["add"])
+    both = drawn(*copies, short, work(256, 258, 0, 4, name="add"))[0]
+    assert both == ["host", "stream 0", "GPU idle: 11.0 µs"]

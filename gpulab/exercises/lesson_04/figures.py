@@ -306,7 +306,11 @@ def draw_first_uses() -> "Series":
         first_use.measured(),
         first_uses,
         n_expected=len(first_use.NAMES),
-        title="First use and second use",
+        title=lambda record: (
+            "The first use takes up to "
+            f"{format_ratio((record['first_s'] / record['second_s']).max())} times as long as the "
+            "second"
+        ),
         alt="One row for each cost: the first use and the second, on a logarithmic axis.",
         source=device.current(),
     )

@@ -26,7 +26,7 @@ from gpulab.core.requirements import (
 )
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
-from gpulab.figures import Figure, provenance
+from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
@@ -159,12 +159,12 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     results: Iterable[Any],
     plot: "Callable[..., Axes]",
     *,
-    title: str,
+    title: str | Callable[[Any], str],
     alt: str,
     n_expected: int | None = None,
     gather: Callable[[list[Any]], object] | None = None,
     source: object = None,
-    ax_size: tuple[float, float] = (6.4, 4.0),
+    ax_size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN),
     progress: bool = True,
     **options: object,
 ) -> Series:
@@ -180,7 +180,8 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     plot
         A function of :mod:`gpulab.plots`, or any ``f(record, ax, **options) -> Axes``.
     title, alt, source, ax_size, options
-        As for :func:`gpulab.plots.draw`. If neither you nor the record say the source, it is the
+        As for :func:`gpulab.plots.draw`. The title may be a function of what is drawn, which
+        says what came out. If neither you nor the record say the source, it is the
         GPU in use.
     n_expected
         How many results there will be; None: the length of ``results``, if it has one.
@@ -218,7 +219,9 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     >>> record
     3 results
     """
-    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+    given = title if isinstance(title, str) else "its own"
+    check_figure(plot, title=given, alt=alt, ax_size=ax_size)
+    FUNCTION.or_none.check(title=None if isinstance(title, str) else title)
     COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
     FUNCTION.or_none.check(gather=gather)
     FLAG.check(progress=progress)
@@ -227,11 +230,12 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         n_expected = len(results)
 
     def figure(record: Series) -> Figure:
+        heading = title if isinstance(title, str) else title(record.record)
         # In the title and in the description, because a figure may be copied without its text.
         return plots.draw(
             plot,
             record.record,
-            title=f"{title}, {record.stopped}" if record.stopped else title,
+            title=f"{heading}, {record.stopped}" if record.stopped else heading,
             alt=f"{alt} {record.stopped.capitalize()}." if record.stopped else alt,
             ax_size=ax_size,
             source=_source(record.record, source),

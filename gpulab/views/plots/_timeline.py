@@ -58,7 +58,8 @@ def timeline(
 ) -> "Axes | Figure":
     """Draw what host and devices did over time, one lane each.
 
-    A row below the lanes shows each pair of events with the time that it reads.
+    A row below the lanes shows each pair of events with the time that it reads; without a title
+    of yours, and without pairs, a row shows when the GPU is idle.
 
     Parameters
     ----------
@@ -89,4 +90,6 @@ def timeline(
     TIMELINE.check(record=record)
     FLAG.check(series=series)
     shown = named(record, checked_names(names))
-    return show(timeline_plot(shown, has_series=series), ax, figure)
+    is_titled = ax is None and figure.get("title") is None
+    plot = timeline_plot(shown, has_series=series, marks_idle=is_titled)
+    return show(plot, ax, figure)

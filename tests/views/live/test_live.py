@@ -290,6 +290,19 @@ def test_measurements_stay_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.outputs[0][-1].title == "Two (virtual NVIDIA H200)"
 
 
+def test_a_title_may_say_what_came_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The title may be a function of what is drawn; text and functions alone are titles."""
+    shown = shown_in(monkeypatch, watched=False)
+
+    def highest(record: pd.DataFrame) -> str:
+        return f"The last size is {record['size'].max()}"
+
+    _live.series(rising(4), plots.scaling, title=highest, alt="It rises.")
+    assert shown.outputs[0][-1].title.startswith("The last size is 4 (")
+    with pytest.raises(InvalidOptionError, match="title=7"):
+        _live.series(rising(4), plots.scaling, title=7, alt="It rises.")  # type: ignore[arg-type]  # the mistake
+
+
 def test_the_record_is_made_by_gather() -> None:
     """``gather`` decides what is drawn, for example only the last result."""
     made = draw_rising(

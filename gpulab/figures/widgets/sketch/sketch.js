@@ -3,7 +3,7 @@
 //
 // Its view has `question`, `axes` (see SketchAxes.view in gpulab/exercises/_drawings.py), `curves` (the
 // `name`, `colour` and `values` of each, null where nothing is drawn), and `answer`, the number of the
-// last message that the kernel has heard. It sends { drawn: [[name, values], ...], number }.
+// last message that the kernel has heard, and `said`, a remark on the drawing. It sends { drawn: [[name, values], ...], number }.
 
 import { Axis } from "../chart/axis.js";
 import { button } from "../chart/controls.js";
@@ -28,8 +28,9 @@ const ALONE = "Without a kernel nobody keeps or compares what you draw: run the 
 
 export class Sketch {
   constructor(host, view) {
-    const { axes, question } = view;
+    const { axes, question, said } = view;
     this.model = null;
+    this.said = said;
     this.axes = axes;
     this.curves = copied(view.curves);
     this.active = 0;
@@ -105,11 +106,13 @@ export class Sketch {
   }
 
   show(question = this.frame.title.textContent) {
-    this.frame.show({ title: question, detail: HOW, note: this.model ? "" : ALONE });
+    this.frame.show({ title: question, detail: HOW, note: this.model ? this.said : ALONE });
   }
 
   // Shows what was drawn in another view of the question, but nothing older than what was drawn here.
-  receive({ curves, answer }) {
+  receive({ curves, answer, said }) {
+    this.said = said;
+    this.show();
     if (answer === this.sent) {
       this.patience.end();
       this.isAnswered = true;
