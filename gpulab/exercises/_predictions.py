@@ -113,7 +113,7 @@ class Prediction:
     >>> from gpulab import exercises
     >>> guess = exercises.predict("How long does the matmul take?", 300, unit="µs")
     >>> print(guess.compare(330e-6))
-    Close. You said 300 µs, it was 330 µs: 1.1 times more. Well guessed.
+    Close. You said 300 µs, it was 330 µs: a factor of 1.1. Well guessed.
     """
 
     question: str

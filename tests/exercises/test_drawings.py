@@ -123,7 +123,7 @@ def test_the_floor_is_compared() -> None:
         "How long?", [1e-9 * 4**k for k in range(8)], name="10.growing", axes=lesson_10.ADDITIONS
     )
     review = drawing.compare([2e-6] * 5 + [4.1e-6, 16e-6, 64e-6])
-    assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: 2,000 times more." in str(
+    assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: a factor of 2,000." in str(
         review
     )
     assert "Twice as long from: you drew 2,070 elements on, it was " in str(review)
