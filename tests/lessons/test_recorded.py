@@ -222,8 +222,8 @@ def cold_hosts() -> Iterator[Said]:
     host = read("gpulab", "data", "host.json")["hosts"]["h100-sxm-2026-11"]
     after = dict(zip(host["waits_us"], host["after_wait"], strict=True))
     form = (
-        "after a wait of 0.1 ms a launch takes {:.2f} times as long, after 2.7 ms {:.1f} times and "
-        "after 21 ms {:.1f} times"
+        "after a wait of 0.1 ms a launch takes {:.2f} times as long, after 2.7 ms {:.1f} times "
+        "and after 21 ms {:.1f} times"
     )
     yield "01", form, [after[100], after[2700], after[21000]]
 
