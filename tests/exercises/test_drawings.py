@@ -47,8 +47,8 @@ def test_the_first_call_is_compared_with_the_last() -> None:
     """The review of lesson 04 compares how many times slower the first call is."""
     review = ten_calls([5e-3, *[1e-3] * 9]).compare(CALLS_S)
     assert str(review) == (
-        "Far off. The first call over the last: you drew 5 times, it was 2,300 times: 460 times "
-        "more. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
+        "Far off. The first call over the last: you drew 5 times, it was 2,300 times: a factor of "
+        "460. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
         "1.00 ms: exactly. Half of its points are on the curve."
     )
     assert review.is_right is False

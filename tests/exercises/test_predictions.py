@@ -65,7 +65,7 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1,
             1.145,
-            "Wrong direction. You said 1 times, it was 1.15 times: more than 1, not the same.",
+            "Wrong direction. You said 1.00 times, it was 1.15 times: more than 1, not the same.",
         ),
         (
             0.97,
