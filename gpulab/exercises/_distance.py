@@ -59,7 +59,7 @@ def _factor(guess: float, value: float, _base: float) -> Distance:
     factor = _fold(value / guess)
     if factor <= _SAME:
         return Distance(_CLOSE, ": the same within 5 %.", factor)
-    relation = f": {format_number(factor)} times {'more' if value > guess else 'less'}."
+    relation = f": a factor of {format_number(factor)}."
     tone = _tone(factor, _FACTORS)
     advice = {
         _CLOSE: "Well guessed.",

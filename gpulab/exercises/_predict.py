@@ -121,7 +121,7 @@ def compare(name: str, actual: "Measurement | float | str") -> GuessReview:
     >>> from gpulab import exercises
     >>> guess = exercises.predict("01.naive", 0.3)
     >>> print(exercises.compare("01.naive", 330e-6))
-    Close. You said 0.3 ms, it was 330 µs: 1.1 times more. Well guessed.
+    Close. You said 0.3 ms, it was 330 µs: a factor of 1.1. Well guessed.
     """
     TEXT.check(name=name)
     return _asked(question_of(name), ..., None, is_lessons=True).compare(actual)

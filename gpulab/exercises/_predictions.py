@@ -26,7 +26,7 @@ _COUNTS = (
     *("times", "TFLOP/s", "GB/s", "%"),
 )
 
-# The singular of units that count things. "times" is a factor, so it stays "1 times".
+# The singular of units that count things; "times" is a factor and has none.
 _ONE = {
     "launches": "launch",
     "calls": "call",
@@ -113,7 +113,7 @@ class Prediction:
     >>> from gpulab import exercises
     >>> guess = exercises.predict("How long does the matmul take?", 300, unit="µs")
     >>> print(guess.compare(330e-6))
-    Close. You said 300 µs, it was 330 µs: 1.1 times more. Well guessed.
+    Close. You said 300 µs, it was 330 µs: a factor of 1.1. Well guessed.
     """
 
     question: str
@@ -279,9 +279,10 @@ class Prediction:
             return GuessReview(_NO_GUESS, f"{begin} {outcome}. {self._state}")
         if isinstance(guess, str) or isinstance(value, str):
             if _plain(str(value)) == _plain(str(guess)):
-                message = f"{you} said {guess}, and so it is."
+                message = f"{you} said {_quoted(guess)}, and so it is."
                 return GuessReview(_html.RIGHT, message, is_right=True)
-            message = f"{you} said {guess}; it was {value}. What did you expect, and why?"
+            said, was = _quoted(guess), _quoted(value)
+            message = f"{you} said {said}; it was {was}. What did you expect, and why?"
             return GuessReview(_OTHER, message, is_right=False)
         judged = distance(self.counts, guess, value, self.base)
         ratio = value / guess if guess > 0 and value > 0 else None
@@ -300,9 +301,7 @@ class Prediction:
             return value
         if self.unit in TIMES:
             return format_time(value)
-        number = format_number(value)
-        # "1 times" reads like a count.
-        return _with_unit("1.00" if (number, self.unit) == ("1", "times") else number, self.unit)
+        return _with_unit(format_number(value), self.unit)
 
 
 def _read_confidence(confidence: object) -> tuple[str, str]:
@@ -339,9 +338,16 @@ def _read_guess(guess: object, unit: str) -> tuple[float | None, str]:
     return number if isinstance(guess, str) else number * TIMES.get(unit, 1.0), ""
 
 
+def _quoted(choice: float | str) -> str:
+    """Return a choice as text, in quotes if its words could run into the sentence."""
+    return f"\u201c{choice}\u201d" if " " in str(choice) else str(choice)
+
+
 def _with_unit(number: str, unit: str) -> str:
-    """Return a number with its unit, in the singular for exactly one: "1 launch"."""
-    return f"{number} {_ONE.get(unit, unit) if number == '1' else unit}"
+    """Return a number with its unit: "1 launch", and "1.00 times", which is no count."""
+    if number != "1":
+        return f"{number} {unit}"
+    return "1.00 times" if unit == "times" else f"1 {_ONE.get(unit, unit)}"
 
 
 def bad_unit(unit: str) -> str:

@@ -387,7 +387,7 @@ for name, work in works.items():
 exercises.compare("06.loser", max(lost, key=lost.get))
 
 # %%
-pd.Series(lost, name="longer by (%)").round(1).to_frame()
+pd.Series(lost, name="longer by (%)").round(1).add(0.0).to_frame()  # no -0.0
 
 # %% [markdown]
 # A kernel that reads and does little else pays in full. A kernel that only writes puts its bytes

@@ -47,8 +47,8 @@ def test_the_first_call_is_compared_with_the_last() -> None:
     """The review of lesson 04 compares how many times slower the first call is."""
     review = ten_calls([5e-3, *[1e-3] * 9]).compare(CALLS_S)
     assert str(review) == (
-        "Far off. The first call over the last: you drew 5 times, it was 2,300 times: 460 times "
-        "more. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
+        "Far off. The first call over the last: you drew 5 times, it was 2,300 times: a factor of "
+        "460. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
         "1.00 ms: exactly. Half of its points are on the curve."
     )
     assert review.is_right is False
@@ -123,7 +123,7 @@ def test_the_floor_is_compared() -> None:
         "How long?", [1e-9 * 4**k for k in range(8)], name="10.growing", axes=lesson_10.ADDITIONS
     )
     review = drawing.compare([2e-6] * 5 + [4.1e-6, 16e-6, 64e-6])
-    assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: 2,000 times more." in str(
+    assert "The smallest addition: you drew 1.00 ns, it was 2.00 µs: a factor of 2,000." in str(
         review
     )
     assert "Twice as long from: you drew 2,070 elements on, it was " in str(review)

@@ -22,7 +22,7 @@ def test_a_guess_is_compared_with_a_measurement() -> None:
     comparison = predict(QUESTION, 40, "µs").compare(VIRTUAL)
     assert str(comparison) == (
         "Far off. You said 40 µs, it was 554 µs [553, 555] (virtual NVIDIA H200): "
-        "13.9 times more. It works in another way than you thought."
+        "a factor of 13.9. It works in another way than you thought."
     )
     assert comparison.ratio == pytest.approx(13.85)
 
@@ -32,22 +32,22 @@ def test_a_guess_is_compared_with_a_measurement() -> None:
     [
         (554, "Close. You said 554 µs, it was 554 µs: exactly."),
         (540, "Close. You said 540 µs, it was 554 µs: the same within 5 %."),
-        (400, "Close. You said 400 µs, it was 554 µs: 1.39 times more. Well guessed."),
+        (400, "Close. You said 400 µs, it was 554 µs: a factor of 1.39. Well guessed."),
         (
             277,
             (
-                "Near. You said 277 µs, it was 554 µs: 2 times more. "
+                "Near. You said 277 µs, it was 554 µs: a factor of 2. "
                 "Within a factor of 3: about the right size."
             ),
         ),
         (
             5000,
-            "Off. You said 5,000 µs, it was 554 µs: 9.03 times less. What makes the difference?",
+            "Off. You said 5,000 µs, it was 554 µs: a factor of 9.03. What makes the difference?",
         ),
         (
             5.54e6,
             (
-                "Far off. You said 5,540,000 µs, it was 554 µs: 10,000 times less. "
+                "Far off. You said 5,540,000 µs, it was 554 µs: a factor of 10,000. "
                 "It works in another way than you thought."
             ),
         ),
@@ -65,7 +65,7 @@ def test_times_are_judged_by_their_ratio(guess: float, words: str) -> None:
         (
             1,
             1.145,
-            "Wrong direction. You said 1 times, it was 1.15 times: more than 1, not the same.",
+            "Wrong direction. You said 1.00 times, it was 1.15 times: more than 1, not the same.",
         ),
         (
             0.97,

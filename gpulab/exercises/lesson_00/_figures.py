@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab.core.units import format_ratio, format_time
+from gpulab.core.units import format_percent, format_ratio, format_time
 from gpulab.device.measurement import Measurement
 from gpulab.figures import (
     MUTED,
@@ -90,8 +90,9 @@ def _distance(ratio: float) -> float:
 def _in_words(ratio: float) -> str:
     if _distance(ratio) < _ALIKE:
         return "nearly the same"
-    times = f"{format_ratio(_distance(ratio), 2)} times"
-    return f"{times} less" if ratio < 1 else f"{times} as much"
+    if ratio < 1:
+        return f"{format_percent(ratio)} of that"
+    return f"{format_ratio(ratio, 2)} times as much"
 
 
 def beside_recorded(methods: Sequence[Measurement], recorded: "pd.DataFrame", *, n: int) -> Figure:

@@ -90,7 +90,7 @@ def explain_flush(trial: "FlushTrial") -> Diagnosis | None:
 def _too_small(trial: "FlushTrial") -> Diagnosis:
     return Diagnosis(
         "too-small",
-        f"Your flush touches only {trial.touched_l2:.2g} times the L2. The layer's time of "
+        f"Your flush touches only {trial.touched_l2:.1f} times the L2. The layer's time of "
         f"{format_time(trial.own_s)} looks cold here, but counters on an H200 still found part of "
         "the data in the cache after reading one L2, and nothing more from 1.5 on. Read twice the "
         "L2.",

@@ -88,8 +88,8 @@ READ_TOO_EARLY = Exercise(
                 Diagnosis(
                     "not-arrived",
                     "Nothing makes the host wait for the copy before it reads the memory: "
-                    "non_blocking=True does not wait, and a pause is no wait. Wait for the GPU "
-                    "before you read.",
+                    "non_blocking=True does not wait. Wait for the GPU before you read. (A pause, "
+                    "such as time.sleep, is no wait.)",
                 ),
             ),
             ANY_RACE,
@@ -200,8 +200,9 @@ FREED = Exercise(
                 Diagnosis(
                     "memory-reused",
                     "The memory of temporary can go to the next tensor while the other stream "
-                    "still reads it; a pause is no wait. Say that the stream uses it, with "
-                    "temporary.record_stream(side), or keep it until the streams have met.",
+                    "still reads it. Say that the stream uses it, with "
+                    "temporary.record_stream(side), or keep it until the streams have met. (A "
+                    "pause, such as time.sleep, is no wait.)",
                 ),
             ),
             _INPUT_EARLY,
@@ -265,7 +266,8 @@ REFILLED = Exercise(
                 Diagnosis(
                     "refilled",
                     "Nothing makes the host wait for the last copy before it writes the next "
-                    "batch into the pinned buffer; a pause is no wait. Wait for that copy first.",
+                    "batch into the pinned buffer. Wait for that copy first. (A pause, such as "
+                    "time.sleep, is no wait.)",
                 ),
             ),
             ANY_RACE,

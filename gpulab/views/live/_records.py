@@ -118,7 +118,7 @@ class Trace(Saved):
         counted = f"{n} reading{'s' if n > 1 else ''}"
         state = self.missing or str(self.regime)
         return (
-            f"{run}, {counted};\n{one_line(state)} ({device_label(self.device_name, self.source)})"
+            f"{run}, {counted} ({device_label(self.device_name, self.source)});\n{one_line(state)}"
         )
 
     __repr__ = __str__

@@ -88,8 +88,8 @@ def test_a_load_is_read_to_its_end() -> None:
     assert set(frame["device_name"]) == {"NVIDIA H200"}
     assert (trace.stopped_by, trace.stopped, trace.missing) == ("", "", "")
     assert str(trace) == (
-        "0.5 s under load, 6 readings;\nburst: the clock stayed at 1980 of 1980 MHz "
-        "(virtual NVIDIA H200)"
+        "0.5 s under load, 6 readings (virtual NVIDIA H200);\n"
+        "burst: the clock stayed at 1980 of 1980 MHz"
     )
     assert repr(trace) == str(trace)
 
@@ -105,7 +105,7 @@ def test_an_interrupt_keeps_the_readings_so_far(
     assert trace.stopped_by == "interrupt"
     assert 0.2 <= trace.duration_s < 0.5
     words = f"stopped by an interrupt after {trace.duration_s:.1f} of 2 s"
-    assert str(trace).startswith(f"{words}, {len(trace.readings)} readings;\n")
+    assert str(trace).startswith(f"{words}, {len(trace.readings)} readings (")
     (outputs,) = shown.outputs
     assert isinstance(outputs[-1], Figure)
     assert outputs[-1].title == f"The GPU under load, {words} (virtual NVIDIA H200)"
@@ -194,8 +194,8 @@ def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     trace = _live.load(sleep, duration_s=0.2)
     assert trace.missing == "the clocks cannot be read: no NVML here"
     assert str(trace) == (
-        "0.2 s under load, 3 readings;\nthe clocks cannot be read: no NVML here "
-        "(virtual NVIDIA H200)"
+        "0.2 s under load, 3 readings (virtual NVIDIA H200);\n"
+        "the clocks cannot be read: no NVML here"
     )
     assert trace.to_frame()["sm_mhz"].isna().all()
     assert shown.outputs[-1][-1].caption == "The clocks cannot be read: no NVML here."
@@ -211,7 +211,7 @@ def test_a_load_that_ends_at_once() -> None:
 def test_a_load_shorter_than_its_period() -> None:
     """A load shorter than its period has one reading, which can be drawn."""
     trace = _live.load(sleep, duration_s=1e-6, progress=False)
-    assert str(trace).startswith("0.0 s under load, 1 reading;\n")
+    assert str(trace).startswith("0.0 s under load, 1 reading (")
     assert _live.draw(trace).title == "The GPU under load (virtual NVIDIA H200)"
 
 
