@@ -28,8 +28,9 @@ BESIDE := $(MAKE) --no-print-directory --jobs=3
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))
 
 # TORCH=cpu takes PyTorch's small build for the CPU, TORCH=default the build that pip takes by
-# itself, which has gigabytes of CUDA libraries on Linux, and TORCH=cu126 the one for old drivers and
-# GPUs. Nobody downloads a build that cannot use the GPU.
+# itself, which has gigabytes of CUDA libraries on Linux, TORCH=cu126 the one for old drivers and
+# GPUs, and TORCH=cu128 the one for Blackwell with a driver before 580. Nobody downloads a build that
+# cannot use the GPU.
 TORCH_INDEX ?= https://download.pytorch.org/whl/$(TORCH)
 ifndef TORCH
   # an unsupported Python says nothing here, and is refused below
@@ -39,9 +40,15 @@ ifndef TORCH
 else
   REASON := you chose it
 endif
-ifeq ($(filter cpu default cu126,$(TORCH)),)
+ifeq ($(filter cpu default cu126 cu128,$(TORCH)),)
   $(error TORCH=$(TORCH) is not known; write TORCH=cpu for the small build, TORCH=cu126 for drivers \
-    from 525 and GPUs before Turing, or TORCH=default for pip's own choice)
+    from 525 and GPUs before Turing, TORCH=cu128 for Blackwell with drivers from 570, or \
+    TORCH=default for pip's own choice)
+endif
+ifeq ($(TORCH),cu128)
+  PINS := $(VENV)/constraints.txt
+else
+  PINS = $(shell test -f $(VENV)/constraints.txt && echo $(VENV)/)constraints.txt
 endif
 
 .DEFAULT_GOAL := help
@@ -54,6 +61,7 @@ help:
 	@echo "make lab TORCH=cpu          the first time: take the small build of torch, without CUDA"
 	@echo "make lab TORCH=default      the first time: take the build that pip takes, with CUDA on Linux"
 	@echo "make lab TORCH=cu126        the first time: take the build for drivers from 525, or for Volta"
+	@echo "make lab TORCH=cu128        the first time: the same for Blackwell with drivers from 570"
 	@echo "make check                  style, types and the quickest tests: half a minute on two cores"
 	@echo "make docs                   build the book in build/book, and run the lessons for it"
 	@echo "make slides                 write slides of the lessons into build/slides, with reveal.js"
@@ -105,7 +113,7 @@ $(REVEAL):
 
 # What the packages need decides which build of torch: uv has its own word for the small one.
 test-matrix: $(STAMP)
-	$(BIN)/pip install -c constraints.txt "tox>=4.30" "tox-uv>=1.28"
+	$(BIN)/pip install -c $(PINS) "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter-out default,$(TORCH)),UV_TORCH_BACKEND=$(TORCH)) $(BIN)/tox run $(ARGS)
 
 # The films of the lessons, from the virtual GPU's records.
@@ -140,23 +148,26 @@ ifeq ($(TORCH),cpu)
 	@echo "torch: the CPU build, because $(REASON), from $(TORCH_INDEX)."
 	@echo "About 0.2 GB to download and 0.8 GB on disk; as much again for all other packages."
 	@echo "With the CUDA libraries, 2.1 GB to download and 4.6 GB on disk: make lab TORCH=default"
-else ifeq ($(TORCH),cu126)
-	@echo "torch: the build for CUDA 12.6, because $(REASON), from $(TORCH_INDEX)."
-	@echo "It has CUDA: gigabytes to download. The CPU build, 0.2 GB: make lab TORCH=cpu"
-else
+else ifeq ($(TORCH),default)
 	@echo "torch: the build that pip takes by itself, because $(REASON)."
 	@echo "On Linux it has CUDA: about 2.1 GB to download and 4.6 GB on disk; 0.2 and 0.8 GB for all"
 	@echo "other packages. The CPU build of torch, 0.2 GB to download: make lab TORCH=cpu"
+else
+	@echo "torch: the build for CUDA $(TORCH:cu12%=12.%), because $(REASON), from $(TORCH_INDEX)."
+	@echo "It has CUDA: gigabytes to download. The CPU build, 0.2 GB: make lab TORCH=cpu"
 endif
 	$(PYTHON) -m venv $(VENV)
+ifeq ($(TORCH),cu128)
+	sed 's/^torch==.*/torch==2.11.0/' constraints.txt > $(PINS)  # the last with CUDA 12.8
+endif
 ifneq ($(TORCH),default)
-	$(BIN)/pip install -c constraints.txt --no-deps --index-url $(TORCH_INDEX) torch || { \
+	$(BIN)/pip install -c $(PINS) --no-deps --index-url $(TORCH_INDEX) torch || { \
 	  echo "torch could not be had from $(TORCH_INDEX); name another index: make lab" \
 	    "TORCH_INDEX=URL, or take pip's own choice: make lab TORCH=default" >&2; exit 1; }
 endif
-	$(BIN)/pip install -c constraints.txt -e ".[lab,gpu]"
+	$(BIN)/pip install -c $(PINS) -e ".[lab,gpu]"
 	@touch $@
 
 $(STAMP): $(LAB)
-	$(BIN)/pip install -c constraints.txt -e ".[docs,test]"
+	$(BIN)/pip install -c $(PINS) -e ".[docs,test]"
 	@touch $@

@@ -13,7 +13,10 @@ Capability = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpu:
-    """A GPU as ``nvidia-smi`` lists it; an old driver does not know the capability."""
+    """A GPU as ``nvidia-smi`` lists it, which a MIG slice is not.
+
+    An old driver does not know the capability, and a container may hide it.
+    """
 
     driver: str
     capability: Capability | None
@@ -24,8 +27,9 @@ class InstalledGpu:
         return int(self.driver.split(".", maxsplit=1)[0])
 
     def __str__(self) -> str:
-        capability = "an unknown" if self.capability is None else "{}.{}".format(*self.capability)
-        return f"driver {self.driver} and compute capability {capability}"
+        if self.capability is None:
+            return f"driver {self.driver} and an unknown compute capability"
+        return "driver {} and compute capability {}.{}".format(self.driver, *self.capability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +44,18 @@ class Build:
 
     def serves(self, gpu: InstalledGpu) -> bool:
         """Return whether the build runs on this GPU with its driver."""
-        return (
-            gpu.driver_major >= self.oldest_driver
-            and gpu.capability is not None
-            and self.first <= gpu.capability <= self.last
+        return gpu.driver_major >= self.oldest_driver and (
+            gpu.capability is None or self.first <= gpu.capability <= self.last
         )
 
 
-# PyTorch's table of releases for 2.11 to 2.13, and NVIDIA's of drivers: CUDA 13 needs 580, CUDA 12
-# needs 525. The first that serves a machine is taken.
+# PyTorch's table of releases, and NVIDIA's of drivers: CUDA 13 needs 580, CUDA 12 needs 525, and
+# 570 is the first that knows Blackwell. The first build that serves a machine is taken. Torch 2.11
+# is the last release with CUDA 12.8, and 2.14 the last with 12.6.
 BUILDS = (
     Build("default", "cu130", 580, (7, 5), (12, 1)),
     Build("cu126", "cu126", 525, (5, 0), (9, 0)),
+    Build("cu128", "cu128", 570, (7, 5), (12, 1)),
 )
 CPU = "cpu"
 
@@ -80,7 +84,7 @@ def _listed(gpus: list[str]) -> str:
 
 def _advice(gpus: Sequence[InstalledGpu]) -> str:
     newest = f"{BUILDS[0].oldest_driver}.0"
-    updated = [InstalledGpu(newest, gpu.capability or BUILDS[0].first) for gpu in gpus]
+    updated = [InstalledGpu(newest, gpu.capability) for gpu in gpus]
     if any(build.serves(gpu) for build in BUILDS for gpu in updated):
         return f"update the NVIDIA driver to {BUILDS[0].oldest_driver} or newer"
     return "only a newer GPU can be timed"
@@ -106,7 +110,8 @@ def installed_gpus() -> list[InstalledGpu]:
     """Return the GPUs that ``nvidia-smi`` lists; none without a driver."""
     rows = _query("driver_version,compute_cap")
     # Drivers before 510 do not know the second field.
-    return [_read(row) for row in rows or _query("driver_version")]
+    # Other text than a version is a complaint, such as "No devices were found".
+    return [_read(row) for row in rows or _query("driver_version") if row[:1].isdigit()]
 
 
 def _query(fields: str) -> list[str]:

@@ -21,10 +21,13 @@ ON_580 = "driver 580.1 and compute capability"
         *(("525.60.13", each, "cu126") for each in (V100, T4, A100, H100)),
         *(("535.183.01", each, "cu126") for each in (V100, T4, A100, H100)),
         *(("550.54.15", each, "cu126") for each in (V100, T4, A100, H100)),
-        *(("570.86.10", each, "cpu") for each in (RTX_5090, K80)),
+        *(("535.183.01", each, "cpu") for each in (RTX_5090, K80)),
+        ("570.86.10", RTX_5090, "cu128"),
+        *(("570.86.10", each, "cu126") for each in (V100, H100)),
         *(("580.65.06", each, "default") for each in (T4, A100, H100, RTX_5090)),
         ("580.65.06", V100, "cu126"),
         ("590.1", A100, "default"),
+        *(("580.65.06", None, "default"), ("550.54.15", None, "cu126")),
     ],
 )
 def test_the_build_of_one_gpu(driver: str, capability: tuple[int, int] | None, build: str) -> None:
@@ -59,7 +62,7 @@ def test_the_build_of_several_gpus(
     ("gpu", "advice"),
     [
         (InstalledGpu("470.82.01", None), "update the NVIDIA driver to 580 or newer"),
-        (InstalledGpu("570.86.10", RTX_5090), "update the NVIDIA driver to 580 or newer"),
+        (InstalledGpu("550.54.15", RTX_5090), "update the NVIDIA driver to 580 or newer"),
         (InstalledGpu("470.82.01", K80), "only a newer GPU can be timed"),
     ],
 )
@@ -79,7 +82,7 @@ def test_the_table_of_the_readme_is_the_rule() -> None:
         readme,
         re.MULTILINE,
     )
-    assert len(rows) == 4
+    assert len(rows) == 5
     for oldest, newest, first, last, build in rows:
         for driver in filter(None, (oldest, newest)):
             for capability in filter(None, (first, last)):
@@ -104,7 +107,12 @@ def test_the_cure_can_be_pasted() -> None:
     [
         ("echo 580.65.06, 9.0; echo 580.65.06, 7.5", [("580.65.06", H100), ("580.65.06", T4)]),
         ('case "$1" in *cap*) exit 2;; *) echo 470.82.01;; esac', [("470.82.01", None)]),
+        # A GPU in MIG mode is one row, however many slices it has; in a container with a slice
+        # alone the answer is one of the other two.
+        ("echo 550.54.15, 8.0; echo 550.54.15, 9.0", [("550.54.15", A100), ("550.54.15", H100)]),
         ("echo 580.65.06, [N/A]", [("580.65.06", None)]),
+        ("echo '580.65.06, [Insufficient Permissions]'", [("580.65.06", None)]),
+        ("echo No devices were found", []),
         ("exit 9", []),
         (None, []),
     ],

@@ -132,6 +132,21 @@ def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gp
     assert len(clone.calls()) == n_calls
 
 
+def test_cuda_12_8_comes_with_the_last_torch_that_has_it(tmp_path: Path) -> None:
+    """A 5090 with driver 570 gets torch 2.11, and the tools of the tests do not replace it."""
+    clone = Clone(tmp_path, gpu=True, answer="570.86.10, 12.0")
+    assert "the build for CUDA 12.8, because it serves" in clone.make("lab").stdout
+    clone.make("style", "TORCH=cpu")
+    pins = ".venv/constraints.txt"
+    assert [call.partition(f"-c {pins} ")[2] for call in clone.calls() if "pip" in call] == [
+        "--no-deps --index-url https://download.pytorch.org/whl/cu128 torch",
+        "-e .[lab,gpu]",
+        "-e .[docs,test]",
+    ]
+    before, after = ((tmp_path / name).read_text() for name in ("constraints.txt", pins))
+    assert re.sub("(?m)^torch==.*$", "torch==2.11.0", before) == after != before
+
+
 def test_the_second_time_nothing_is_installed_or_said(tmp_path: Path) -> None:
     """A second `make lab` installs nothing and prints nothing."""
     clone = Clone(tmp_path, gpu=False)

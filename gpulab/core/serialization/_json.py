@@ -2,7 +2,7 @@
 
 import json
 import math
-from typing import Never
+from typing import Any, Never
 
 from gpulab.core.errors import DamagedDataError
 from gpulab.core.serialization._text import as_text
@@ -26,6 +26,14 @@ def parse_json(text: str | bytes) -> object:
     except json.JSONDecodeError as error:
         raise DamagedDataError(f"it is not JSON ({error})") from error
     _refuse_depth(value)
+    return value
+
+
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """Return the object of a JSON text; refuse others as :func:`parse_json` does."""
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise DamagedDataError("it is not a JSON object")
     return value
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import DamagedDataError, GpulabError, RecordingError, SchemaVersionError
 from gpulab.core.requirements import FLAG, NAME, PATH, TEXT, instance_of, items_of
-from gpulab.core.serialization import parse_json, read_text
+from gpulab.core.serialization import parse_object, read_text
 from gpulab.gpus.provenance import SOURCES
-from gpulab.workloads.sweeps import SCHEMA, Point
+from gpulab.workloads.sweeps import SCHEMA, Point, point_in
 
 _ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
 _AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
@@ -248,12 +248,12 @@ def _unsealed(text: str, name: str) -> str:
 
 def _add(contents: RecordingContents, line: str, where: str) -> None:
     try:
-        row = parse_json(line)
+        row = parse_object(line)
     except DamagedDataError as error:
         raise RecordingError(f"{where}, is damaged: {error}; {_AGAIN}") from error
-    if isinstance(row, dict) and "section" in row:
+    if "section" in row:
         contents.sections[str(row["section"])] = _rows(row, where)
-    elif isinstance(row, dict) and "task" in row:
+    elif "task" in row:
         point = _point(row, where)
         contents.points[point.task.key] = point
     else:
@@ -269,9 +269,15 @@ def _rows(section: Row, where: str) -> tuple[Row, ...]:
 
 def _point(row: Row, where: str) -> Point:
     try:
-        return Point.from_dict(row)
+        point = point_in(row)
     except GpulabError as error:
         raise SchemaVersionError(f"{where}: {error}") from error
+    if not isinstance(point, Point):
+        raise RecordingError(
+            f"{where}, is a point of a function of your own, and a recording has workloads of the "
+            "catalogue; read it with gpulab.workloads.sweeps.Sweep.load(FILE)"
+        )
+    return point
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -283,10 +289,9 @@ def _split(text: str) -> tuple[str, str]:
 def _json(line: str) -> Row | None:
     """Return the JSON object in a line, or None if there is none."""
     try:
-        row = parse_json(line)
+        return parse_object(line)
     except DamagedDataError:
         return None
-    return row if isinstance(row, dict) else None
 
 
 def _not_one(name: str, reason: str) -> str:

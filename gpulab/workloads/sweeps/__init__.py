@@ -2,7 +2,7 @@
 
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._journal import SCHEMA, Journal
+from gpulab.workloads.sweeps._journal import SCHEMA, Journal, point_in
 from gpulab.workloads.sweeps._measure_point import Effort, measure_point
 from gpulab.workloads.sweeps._sweep import Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
@@ -28,6 +28,7 @@ __all__ = [
     "Task",
     "frame_of",
     "measure_point",
+    "point_in",
     "points_of",
     "provenance",
     "sweep",

@@ -19,7 +19,7 @@ from gpulab import device
 from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
 from gpulab.core.foreign_text import one_line, visible, visible_row
 from gpulab.core.requirements import NOT_NEGATIVE, Requirement, check_fields, items_of
-from gpulab.core.serialization import Saved, parse_json
+from gpulab.core.serialization import Saved, parse_object
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, check_callable
 from gpulab.gpus.provenance import check_source
@@ -69,9 +69,10 @@ _VALUE = Requirement(
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(parse_json(text), dict)
+        parse_object(text)
     except DamagedDataError:
         return False
+    return True
 
 
 _OBJECT = Requirement('an object in JSON, such as {"n": 64}', _is_object)

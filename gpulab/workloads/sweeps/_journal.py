@@ -13,7 +13,7 @@ from gpulab.core.errors import (
     SchemaVersionError,
 )
 from gpulab.core.requirements import instance_of
-from gpulab.core.serialization import as_text, parse_json, read_bytes
+from gpulab.core.serialization import as_text, parse_object, read_bytes
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._tasks import Point
 
@@ -100,12 +100,16 @@ def _provenance(
     return provenance
 
 
+def point_in(row: Mapping[str, object]) -> Point | FunctionPoint:
+    """Return the point in a row of a file; its schema says which kind it is."""
+    return (FunctionPoint if row.get("schema") == FunctionPoint.schema else Point).from_dict(row)
+
+
 def _point(
     row: Mapping[str, object], path: str | os.PathLike[str], number: int
 ) -> Point | FunctionPoint:
-    kind = FunctionPoint if row.get("schema") == FunctionPoint.schema else Point
     try:
-        return kind.from_dict(row)
+        return point_in(row)
     except GpulabError as error:
         raise SchemaVersionError(_damaged(path, number, error)) from error
 
@@ -125,14 +129,9 @@ def _begun(content: bytes, path: str | os.PathLike[str]) -> JournalContents:
 
 def _parsed(line: str, path: str | os.PathLike[str], number: int) -> dict[str, object]:
     try:
-        row = parse_json(line)
+        return parse_object(line)
     except DamagedDataError as error:
         raise SchemaVersionError(_damaged(path, number, error)) from error
-    if not isinstance(row, dict):
-        raise SchemaVersionError(
-            f"line {number} of {path} is not a JSON object; give the file of a sweep"
-        )
-    return row
 
 
 class Journal:

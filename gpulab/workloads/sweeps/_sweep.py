@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from gpulab.core.disk import growing
 from gpulab.core.errors import InvalidOptionError, NotSavedError, UnknownNameError, shown
@@ -42,7 +42,7 @@ from gpulab.workloads.sweeps._functions import (
     refuse_unpicklable,
 )
 from gpulab.workloads.sweeps._host import utc_now
-from gpulab.workloads.sweeps._journal import Journal
+from gpulab.workloads.sweeps._journal import Journal, read
 from gpulab.workloads.sweeps._measure_point import TASK, Effort, check, measure_point
 from gpulab.workloads.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
 
@@ -83,6 +83,28 @@ class Sweep:
     missing: tuple[Task | Setting, ...] = ()
     stopped_by: str = ""
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what is in the file that ``out=`` named, without measuring anything.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the file cannot be read, or is a finished recording.
+        SchemaVersionError
+            If it is not the file of a sweep, has another version, or is damaged.
+
+        Examples
+        --------
+        ::
+
+            yesterday = gpulab.workloads.sweeps.Sweep.load("softmax.jsonl")
+            gpulab.plots.sweep(yesterday)
+        """
+        PATH.check(path=path)
+        found = read(path)
+        return cls(tuple(found.points.values()), found.provenance)  # type: ignore[arg-type]  # as below
+
     def failures(self) -> tuple[Point | FunctionPoint, ...]:
         """Return the points with an error instead of a time."""
         return tuple(point for point in self.points if point.error)
@@ -95,7 +117,15 @@ class Sweep:
         works by name there is one row for each, with the ``ratio`` to the first and its interval.
         """
         own = [point for point in self.points if isinstance(point, FunctionPoint)]
-        return function_frame(own) if own else frame_of(self.points)  # type: ignore[arg-type]  # one kind
+        others = [point for point in self.points if isinstance(point, Point)]
+        if not own:
+            return frame_of(others)
+        table = function_frame(own)
+        if not others:
+            return table
+        import pandas as pd
+
+        return pd.concat([table, frame_of(others)], ignore_index=True)
 
     def __str__(self) -> str:
         n_tasks = len(self.points) + len(self.missing)

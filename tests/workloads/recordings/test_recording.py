@@ -479,7 +479,7 @@ DAMAGED = {
     ),
     "no object": (
         HEADER + "[1]\n",
-        f"{{path}}, line 2, is neither a point nor a section; {AGAIN}",
+        f"{{path}}, line 2, is damaged: it is not a JSON object; {AGAIN}",
     ),
     "no number": (
         HEADER + '{"task": 1e400}\n',

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import GpulabError, InvalidOptionError, SchemaVersionError
+from gpulab.core.errors import GpulabError, InvalidOptionError, RecordingError, SchemaVersionError
 from gpulab.device import clocks
 from gpulab.device.work import Work
-from gpulab.workloads.sweeps import FunctionPoint, Sweep, Task, _functions
+from gpulab.workloads.sweeps import FunctionPoint, Sweep, Task, _functions, sweep, tasks_of
 from gpulab.workloads.sweeps._functions import Setting
 
 CALLS: list[int] = []
@@ -129,6 +129,23 @@ def test_a_file_resumes_and_forgets_another_version(tmp_path: Path) -> None:
     CALLS.clear()
     quiet(renamed, n=[64], out=out)
     assert CALLS == [-64]
+
+
+def test_a_file_is_read_without_measuring(tmp_path: Path) -> None:
+    """Both kinds of points of a file come back, with a row each; a recording has one kind."""
+    out = tmp_path / "points.jsonl"
+    own = quiet(both, n=[2**20], out=out)
+    CALLS.clear()
+    loaded = Sweep.load(out)
+    assert (loaded.points, loaded.provenance, CALLS) == (own.points, own.provenance, [])
+    assert loaded.to_frame().equals(own.to_frame())
+    catalogue = sweep(tasks_of(["add"], [64], caches=["hot"]), out=out, progress=False)
+    loaded = Sweep.load(out)
+    assert loaded.points == (*own.points, *catalogue.points)
+    assert loaded.to_frame()["n"].notna().sum() == len(own.to_frame())
+    assert loaded.to_frame()["workload"].tolist()[-1] == "add"
+    with pytest.raises(RecordingError, match=r"line 2, is a point of a function of your own"):
+        gpulab.recordings.load(out, unfinished=True)
 
 
 def test_a_function_that_moves_is_the_same(tmp_path: Path) -> None:

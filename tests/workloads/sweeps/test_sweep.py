@@ -772,7 +772,10 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
         (
             "[]\n",
             SchemaVersionError,
-            "line 1 of {out} is not a JSON object; give the file of a sweep",
+            (
+                "line 1 of {out} is damaged: it is not a JSON object; remove that line, or give "
+                "another file"
+            ),
         ),
         (
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"task": {"workload": 1}}\n',
