@@ -7,6 +7,8 @@ import pytest
 from gpulab.magic._await import loop_of_its_own
 from tests.support.ipython import Notebook, shows_our_frames
 
+pytestmark = pytest.mark.slow  # most tests start a shell
+
 ADD = """async def add(x):
     await asyncio.sleep(0)
     return x + x

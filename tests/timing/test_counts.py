@@ -115,6 +115,7 @@ def test_counts_are_saved() -> None:
     assert Measurement.from_dict(before).counts == Counts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "allows_tf32", "peak"),
     [

@@ -144,6 +144,7 @@ def test_determinism_is_put_back_only_where_it_was_changed(
     assert not torch.are_deterministic_algorithms_enabled()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only_warned", [False, True])
 def test_warn_only_is_put_back(
     only_warned: bool,  # noqa: FBT001 # a parameter of the test

@@ -42,6 +42,7 @@ def test_the_product_is_added_up_in_float32(name: str, dtype: torch.dtype) -> No
     torch.testing.assert_close(found, exact(a.float(), c))
 
 
+@pytest.mark.slow
 def test_it_takes_the_time_of_half_precision() -> None:
     """The factors decide about the arithmetic, even beside a float32 matrix that is added."""
     with gpulab.virtual_gpu("H200", first_use=False):
