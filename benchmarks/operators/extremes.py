@@ -43,8 +43,9 @@ _CHECKED_ON_CPU_ALONE = {"quantile", "nanquantile"}
 # CUDA solves by a QR decomposition, which rounds numbers of 1e30 otherwise and checks no rank.
 _OTHER_ALGORITHM_ON_GPU = {"linalg.lstsq"}
 # With wrong values the CPU kernels inside these read or write outside of their tensors: on plain
-# tensors of the CPU, too. `linalg.eigvals` does for nan (it is checked here), the gradient of `grid_sample` for
-# positions that are not finite, and in torch 2.11 `linalg.ldl_solve` for wrong pivots.
+# tensors of the CPU, too, which this compares with. `linalg.eigvals` does for nan, the gradient of
+# `grid_sample` for positions that are not finite, and in torch 2.11 `linalg.ldl_solve` for wrong
+# pivots.
 _ENDS_THE_PROCESS = {
     *("nn.functional.ctc_loss", "nn.functional.linear_cross_entropy", "_segment_reduce"),
     *("linalg.eigvals", "linalg.ldl_solve", "nn.functional.grid_sample"),
@@ -168,22 +169,29 @@ def _try_sample(  # noqa: PLR0911 # one for each kind of outcome
         difference = _invented(found, expected)
     if not difference:
         return Outcome(*head, form, "same", 1)
-    if refusal is None and dtype in TOLERANCES:
-        # CUDA sums half precision in float32, which rounds and overflows less.
-        wide, error = on_cpu(call, _as_type(sample, torch.float32), 0)
-        if error is None and not _invented(found, _cast(wide, dtype)):
-            return Outcome(*head, form, "same", 1)
-    if refusal is None and dtype in _WIDER:
-        # A rest of terms that nearly cancel is a matter of rounding; the CPU shows it itself.
-        wide, error = on_cpu(call, _widened(sample), 0)
-        if error is None and not _invented(found, expected, wide):
-            return Outcome(*head, form, "same", 1)
+    if refusal is None and _is_rounded(found, expected, call, sample, dtype):
+        return Outcome(*head, form, "same", 1)
     if info.name in OTHER_ON_GPU | _OTHER_ALGORITHM_ON_GPU:
         return Outcome(*head, form, "as a GPU", 1)
     if refusal is None and (info.name in UNWRITTEN or is_random(info, call, sample, expected)):
         return Outcome(*head, form, "random", 1)
     note = f"{' '.join(difference.split())[:120]} for {described(sample)}"
     return Outcome(*head, form, "differs", 1, note)
+
+
+def _is_rounded(
+    found: object, expected: object, call: Call, sample: "SampleInput", dtype: torch.dtype
+) -> bool:
+    """Return whether another precision of the CPU explains the difference."""
+    if dtype in TOLERANCES:
+        # CUDA sums half precision in float32, which rounds and overflows less.
+        wide, error = on_cpu(call, _as_type(sample, torch.float32), 0)
+        return error is None and not _invented(found, _cast(wide, dtype))
+    if dtype in _WIDER:
+        # What is left of terms that nearly cancel; the CPU itself finds another number.
+        wide, error = on_cpu(call, _widened(sample), 0)
+        return error is None and not _invented(found, expected, wide)
+    return False
 
 
 def _is_nan(value: object) -> bool:
