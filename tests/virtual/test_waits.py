@@ -101,6 +101,17 @@ def test_a_factorization_raises_at_its_line(name: str, shape: tuple[int, ...]) -
         torch.cuda.synchronize()
 
 
+def test_eigenvalues_with_out_wait_and_raise_at_their_line() -> None:
+    """PyTorch has a kernel of its own for them, which ends the process for nan on a CPU."""
+    with gpulab.virtual_gpu("H200"):
+        matrix = torch.eye(5, device="cuda")
+        out = torch.empty(5, dtype=torch.complex64, device="cuda")
+        assert ask.waits(lambda: torch.linalg.eigvals(matrix, out=out))
+        matrix[0, 0] = torch.nan
+        with pytest.raises(RuntimeError, match="should not contain infs or NaNs"):
+            torch.linalg.eigvals(matrix, out=out)
+
+
 def test_a_negative_deviation_raises_at_its_line() -> None:
     """``torch.normal`` reads whether a deviation is negative, and raises PyTorch's error."""
     with gpulab.virtual_gpu("H200"):

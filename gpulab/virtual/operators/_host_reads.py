@@ -92,6 +92,12 @@ def check_deviations(arguments: CallArguments) -> None:
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
+def check_finite(arguments: CallArguments) -> None:
+    """Raise PyTorch's error for a number that is not finite; LAPACK might end the process."""
+    if _is_any(arguments(0), lambda numbers: ~numbers.isfinite()):
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+
+
 def has_sorter(arguments: CallArguments) -> bool:
     """Return whether a sorter is given."""
     sorter = arguments("sorter")

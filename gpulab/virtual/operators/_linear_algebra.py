@@ -17,6 +17,7 @@ from gpulab.virtual.operators._host_reads import (
     INFO_IF_ASKED,
     HostRead,
     When,
+    check_finite,
     has_columns,
     has_elements,
 )
@@ -147,10 +148,16 @@ _SOLVED = OperatorModel(may_find_wrong_values=True, dry_run=DryRun.OF_TYPES)
 MODELS: Models = {
     "linalg_cholesky_ex linalg_inv_ex _linalg_solve_ex linalg_lu_factor_ex": _FACTORIZED,
     "cholesky": replace(_FACTORIZED, host_reads=(INFO,)),
-    "linalg_eig": replace(
+    # The second one arrives only with ``out=``, and is not checked by the CPU's kernel.
+    "linalg_eig linalg_eigvals": replace(
         _FACTORIZED,
         host_reads=(
-            HostRead(When.BEFORE, "whether all numbers are finite", "BatchLinearAlgebra.cpp"),
+            HostRead(
+                When.BEFORE,
+                "whether all numbers are finite",
+                "BatchLinearAlgebra.cpp",
+                check=check_finite,
+            ),
             INFO,
         ),
     ),

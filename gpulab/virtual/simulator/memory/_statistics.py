@@ -140,7 +140,7 @@ class MemoryUsage:
         self.requested_bytes.add(kind, requested_bytes)
 
     def release(self, kind: int, size_bytes: int, *, is_held: bool) -> None:
-        """Count a block that its tensor gives up; ``is_held`` if other streams may still use it."""
+        """Count a block that its tensor gives up; held, if other streams may still use it."""
         if is_held and self.active is self.allocation:
             self.active = deepcopy(self.allocation)
             self.active_bytes = deepcopy(self.allocated_bytes)
