@@ -168,7 +168,7 @@ def _forward_first(sizes: _Sizes) -> Names:
     return whole if is_turned_back else whole[:-1]
 
 
-def _gradients(call: OperatorCall) -> Names:
+def _gradients(call: OperatorCall) -> Names | None:
     """Return the kernels for the gradients of bias, images and weights, as far as wanted."""
     out, x, weight = call.reads[:3]
     of_images, of_weights, of_bias = call.args[10]
@@ -183,7 +183,9 @@ def _gradients(call: OperatorCall) -> Names:
     sizes = _sizes(call, x, weight, out, call.args[4])
     if of_images:
         names += _of_images(sizes)
-    return (*names, *_of_weights(sizes)) if of_weights else names
+    if of_weights:
+        names += _of_weights(sizes)
+    return names or None
 
 
 def _of_images(sizes: _Sizes) -> Names:
