@@ -149,8 +149,9 @@ def _forward_first(sizes: _Sizes) -> Names:
         whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
     elif sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_patch = sizes.n_taps == sizes.stride**2
-        is_direct = not sizes.is_half or n_touched <= 5.5e6 or is_patch  # noqa: PLR2004
+        is_patch = sizes.n_taps == sizes.stride**2 <= 256  # noqa: PLR2004
+        is_small = n_touched <= 5.5e6 and sizes.n_taps <= 256  # noqa: PLR2004
+        is_direct = not sizes.is_half or is_small or is_patch
     elif sizes.is_half:
         is_direct = sizes.n_summed <= 188  # noqa: PLR2004
     elif is_odd:

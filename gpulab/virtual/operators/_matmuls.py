@@ -25,6 +25,7 @@ _LARGE_RESULT = 1 << 23
 # The driver's records show further small kernels for a linear layer with at most this many rows.
 _FEW_ROWS = 64
 _MANY_FILTERS = 128
+_LARGE_PATCH = 256
 _QUERIES_PER_TILE = 128
 
 
@@ -93,8 +94,10 @@ def _implicit_gemm(
 ) -> KernelWork:
     """Return the work of a convolution as a matmul: pixels by filters, summed over the taps."""
     n_taps = prod(weight.sizes[2:])
-    # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else.
-    lane = _ALIGNED_BYTES // x.dtype.itemsize
+    # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else. For large
+    # patches of halves it takes 32 channels at a time, however few there are.
+    is_patch = n_taps > _LARGE_PATCH and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
+    lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
     matmul = MatmulShape(groups, m, n, k, "conv")
