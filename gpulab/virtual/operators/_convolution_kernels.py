@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._layer_coordinates import has_own_bias
+from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -96,7 +97,8 @@ def _sizes(
 
 def _convolution(call: OperatorCall) -> Names:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
-    bias = ("add bias",) if len(call.reads) > 2 else ()  # noqa: PLR2004 # images and weights
+    has_bias = len(call.reads) > 2 and not has_own_bias(call)  # noqa: PLR2004 # images, weights
+    bias = (ADD_BIAS,) * has_bias
     if call.args[8] > 1:
         return (*_grouped(x, weight), *bias)
     return (*_forward(_sizes(call, x, weight, out, call.args[3])), *bias)

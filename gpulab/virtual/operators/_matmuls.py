@@ -13,7 +13,7 @@ from gpulab.virtual.operators._argument_checks import (
 )
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
-from gpulab.virtual.operators._operator_call import RESET, OperatorCall
+from gpulab.virtual.operators._operator_call import ADD_BIAS, RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
@@ -81,8 +81,15 @@ def _convolution(call: OperatorCall) -> KernelWork:
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
     if layers.is_depthwise(weight, groups):
-        return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
-    return _implicit_gemm(call, x, weight, out, groups)
+        work = call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
+    else:
+        work = _implicit_gemm(call, x, weight, out, groups)
+    if len(call.reads) == 2 or layers.has_own_bias(call):  # noqa: PLR2004 # images and weights
+        return work
+    # Kernels for halves load them one by one, which makes the floor higher.
+    slow = (call.step("small step", name=ADD_BIAS),) * (call.arithmetic in HALVES)
+    bias = call.step("broadcast", n_elements=out.n_elements, name=ADD_BIAS)
+    return replace(work, before=(*work.before, *slow, bias))
 
 
 def _depthwise(call: OperatorCall) -> str:
