@@ -144,7 +144,7 @@ def _forward_last(sizes: _Sizes) -> Names:
 
 
 def _forward_first(sizes: _Sizes) -> Names:
-    whole = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
+    whole: Names = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
     is_odd = sizes.is_odd_in or sizes.is_odd_out
     if sizes.n_taps == 1:
         is_direct = sizes.n_in <= 16  # noqa: PLR2004
