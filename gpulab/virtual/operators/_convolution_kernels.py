@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from gpulab.virtual.operators._kernel_rules import Names, Rules
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._layer_coordinates import has_own_bias
+from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall
 from gpulab.virtual.tensors import TensorLayout
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -96,7 +97,8 @@ def _sizes(
 
 def _convolution(call: OperatorCall) -> Names:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
-    bias = ("add bias",) if len(call.reads) > 2 else ()  # noqa: PLR2004 # images and weights
+    has_bias = len(call.reads) > 2 and not has_own_bias(call)  # noqa: PLR2004 # images, weights
+    bias = (ADD_BIAS,) * has_bias
     if call.args[8] > 1:
         return (*_grouped(x, weight), *bias)
     return (*_forward(_sizes(call, x, weight, out, call.args[3])), *bias)
@@ -142,15 +144,16 @@ def _forward_last(sizes: _Sizes) -> Names:
 
 
 def _forward_first(sizes: _Sizes) -> Names:
-    whole = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
+    whole: Names = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
     is_odd = sizes.is_odd_in or sizes.is_odd_out
     if sizes.n_taps == 1:
         is_direct = sizes.n_in <= 16  # noqa: PLR2004
         whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
     elif sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_patch = sizes.n_taps == sizes.stride**2
-        is_direct = not sizes.is_half or n_touched <= 5.5e6 or is_patch  # noqa: PLR2004
+        is_patch = sizes.n_taps == sizes.stride**2 <= 256  # noqa: PLR2004
+        is_small = n_touched <= 5.5e6 and sizes.n_taps <= 256  # noqa: PLR2004
+        is_direct = not sizes.is_half or is_small or is_patch
     elif sizes.is_half:
         is_direct = sizes.n_summed <= 188  # noqa: PLR2004
     elif is_odd:
@@ -168,7 +171,7 @@ def _forward_first(sizes: _Sizes) -> Names:
     return whole if is_turned_back else whole[:-1]
 
 
-def _gradients(call: OperatorCall) -> Names:
+def _gradients(call: OperatorCall) -> Names | None:
     """Return the kernels for the gradients of bias, images and weights, as far as wanted."""
     out, x, weight = call.reads[:3]
     of_images, of_weights, of_bias = call.args[10]
@@ -183,7 +186,9 @@ def _gradients(call: OperatorCall) -> Names:
     sizes = _sizes(call, x, weight, out, call.args[4])
     if of_images:
         names += _of_images(sizes)
-    return (*names, *_of_weights(sizes)) if of_weights else names
+    if of_weights:
+        names += _of_weights(sizes)
+    return names or None
 
 
 def _of_images(sizes: _Sizes) -> Names:

@@ -22,6 +22,8 @@ def elementwise_family(call: OperatorCall) -> str:
         return "elementwise"
     # Tensors of one element are arguments of the kernel, or cost almost nothing.
     large = [item for item in call.reads if item.n_elements > 1]
+    if len({item.dtype for item in large if item.dtype.is_floating_point}) > 1:
+        return "mixed types"
     if any(item.n_elements == result.n_elements and _is_strided(item, result) for item in large):
         return "strided"
     if any(_is_repeated(item, result) for item in large):

@@ -211,6 +211,15 @@ def surface_of_convolution(call: OperatorCall) -> Surface:
     return f"half {name}" if call.arithmetic.endswith("16") else name, coordinates
 
 
+def has_own_bias(call: OperatorCall) -> bool:
+    """Return whether a convolution's kernel adds the bias: PyTorch's own depthwise kernels."""
+    x, weight = call.reads[:2]
+    if not is_depthwise(weight, call.args[8]) or is_channels_last(x):
+        return False
+    # cuDNN has a kernel for halves in the usual layout, which is used for steps of one.
+    return x.dtype.itemsize > 2 or max(call.args[3]) > 1  # noqa: PLR2004 # bytes of halves
+
+
 def is_depthwise(weight: TensorLayout, n_groups: int) -> bool:
     """Return whether each filter of a convolution has one input channel."""
     return n_groups > 1 and weight.sizes[1] == 1

@@ -17,7 +17,7 @@ from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._call_arguments import CallArguments
 from gpulab.virtual.operators._kernel_names import RULES, as_launched
 from gpulab.virtual.operators._model import OperatorModel
-from gpulab.virtual.operators._operator_call import OperatorCall, Surface
+from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall, Surface
 from gpulab.virtual.operators._operators import Operator
 from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
 from gpulab.virtual.tensors import TensorLayout
@@ -96,7 +96,10 @@ def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
         name, coordinates = surface
         # Whole calls were measured, so all kernels of a call get the same correction.
         point = SurfacePoint(name, coordinates(call))
-        before = tuple(replace(step, surface_point=point) for step in work.before)
+        before = tuple(
+            step if step.name == ADD_BIAS else replace(step, surface_point=point)
+            for step in work.before
+        )
         work = replace(work, before=before, surface_point=point)
     known = RULES.get(call.name)
     try:

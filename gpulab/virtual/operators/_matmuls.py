@@ -13,7 +13,7 @@ from gpulab.virtual.operators._argument_checks import (
 )
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
-from gpulab.virtual.operators._operator_call import RESET, OperatorCall
+from gpulab.virtual.operators._operator_call import ADD_BIAS, RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
@@ -25,6 +25,7 @@ _LARGE_RESULT = 1 << 23
 # The driver's records show further small kernels for a linear layer with at most this many rows.
 _FEW_ROWS = 64
 _MANY_FILTERS = 128
+_LARGE_PATCH = 256
 _QUERIES_PER_TILE = 128
 
 
@@ -80,8 +81,15 @@ def _convolution(call: OperatorCall) -> KernelWork:
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
     if layers.is_depthwise(weight, groups):
-        return call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
-    return _implicit_gemm(call, x, weight, out, groups)
+        work = call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
+    else:
+        work = _implicit_gemm(call, x, weight, out, groups)
+    if len(call.reads) == 2 or layers.has_own_bias(call):  # noqa: PLR2004 # images and weights
+        return work
+    # Kernels for halves load them one by one, which makes the floor higher.
+    slow = (call.step("small step", name=ADD_BIAS),) * (call.arithmetic in HALVES)
+    bias = call.step("broadcast", n_elements=out.n_elements, name=ADD_BIAS)
+    return replace(work, before=(*work.before, *slow, bias))
 
 
 def _depthwise(call: OperatorCall) -> str:
@@ -93,8 +101,10 @@ def _implicit_gemm(
 ) -> KernelWork:
     """Return the work of a convolution as a matmul: pixels by filters, summed over the taps."""
     n_taps = prod(weight.sizes[2:])
-    # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else.
-    lane = _ALIGNED_BYTES // x.dtype.itemsize
+    # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else. For large
+    # patches of halves it takes 32 channels at a time, however few there are.
+    is_patch = n_taps > _LARGE_PATCH and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
+    lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
     matmul = MatmulShape(groups, m, n, k, "conv")

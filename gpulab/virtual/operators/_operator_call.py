@@ -9,6 +9,8 @@ from gpulab.virtual.tensors import TensorLayout
 
 # What the driver's records call its own copies and fills on the device.
 COPY, RESET = "Memcpy DtoD (Device -> Device)", "Memset (Device)"
+# A kernel after a convolution, which was measured without a bias.
+ADD_BIAS = "add bias"
 
 
 @dataclass(frozen=True, slots=True)

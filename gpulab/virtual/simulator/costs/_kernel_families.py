@@ -58,6 +58,7 @@ KERNEL_FAMILIES = {
     "copy": KernelFamily(900, 4_500),
     "broadcast": KernelFamily(900, 5_200, rate=1.56),
     "cast": KernelFamily(900, 7_000, rate=1.32),
+    "mixed types": KernelFamily(3_100, 7_000, rate=3.0),
     "strided": KernelFamily(900, 6_500, rate=0.54),
     "error function": KernelFamily(900, 5_400, rate=3.1),
     "concatenation": KernelFamily(900, 6_350, l2_share=0.78),
