@@ -54,7 +54,9 @@ def test_naive_reads_the_launch_alone() -> None:
     """
     first_ns, *later_ns = ns(naive(kernel, n_samples=3))
     assert first_ns == HOST.sleep_launch_ns + HOST.clock_read_ns
-    assert later_ns == pytest.approx([cold_launch_ns(KERNEL_NS) + HOST.clock_read_ns] * 2, rel=0.01)
+    assert later_ns == pytest.approx(
+        [cold_launch_ns(KERNEL_NS) + HOST.clock_read_ns] * 2, rel=0.01
+    )
 
 
 @pytest.mark.usefixtures("gpu")
