@@ -51,15 +51,14 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             return run_backward(outputs, *args, **kwargs)
         # Counted before the pass, which frees the graph while it runs.
         operators, n_leaves = nodes_behind(tensors)
-        host.charge("backward")
         host.charge("backward node", layers.count(operators))
         host.charge("backward leaf", n_leaves)
-        # A count and not a flag, because a hook or a checkpoint may run backward inside backward.
-        host.n_backward += 1
+        # A hook or a checkpoint may run backward inside backward.
+        host.begin_backward()
         try:
             return run_backward(outputs, *args, **kwargs)
         finally:
-            host.n_backward -= 1
+            host.end_backward()
             layers.end_pass()
 
     return [

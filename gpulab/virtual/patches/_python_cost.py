@@ -105,13 +105,11 @@ def install(machine: Machine, steps: OptimizerSteps) -> None:
     host.skip_recorded(next_sequence_number())
 
     def charge_step(optimizer: Any, _args: object, _kwargs: object) -> End:
+        before = host.begin_step()
         host.charge("optimizer step")
         for way, n in _parameters_by_way(optimizer).items():
             host.charge(way, n)
-        # A step may run inside another one.
-        end = partial(setattr, host, "is_updating", host.is_updating)
-        host.is_updating = True
-        return end
+        return partial(host.end_step, before)
 
     steps.follow(charge_step)
 

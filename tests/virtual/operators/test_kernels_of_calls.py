@@ -88,6 +88,18 @@ def test_most_calls_of_other_sizes_launch_as_many_kernels() -> None:
     assert sum(right) / len(right) >= 0.95
 
 
+def test_a_short_way_takes_the_host_less_than_the_long_one_of_its_model() -> None:
+    """Two kernels of topk take the host a third of the time of twenty at most."""
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0) as gpu:
+        times_ns = []
+        for x in (torch.empty(64, 512, device="cuda"), torch.empty(1 << 16, device="cuda")):
+            torch.topk(x, 8)
+            before_ns = gpu.machine.host.now_ns
+            torch.topk(x, 8)
+            times_ns.append(gpu.machine.host.now_ns - before_ns)
+    assert 3 * times_ns[0] < times_ns[1]
+
+
 def test_a_convolutions_bias_has_a_sum_of_its_own() -> None:
     """The gradient of a bias is one more kernel, which cuDNN leaves to PyTorch."""
     counts = []
