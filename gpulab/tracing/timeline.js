@@ -342,14 +342,14 @@ class Page {
     });
     this.arrowsBox = tag("input", { type: "checkbox" });
     this.arrowsBox.checked = true;
-    this.arrowsLabel = tag("label", { class: "gpulab-controls" }, this.arrowsBox, "arrows");
+    this.arrowsLabel = tag("label", {}, this.arrowsBox, "arrows");
     this.range = tag("span", { class: "quiet" });
     return tag(
       "div",
       { class: "bar" },
       tag("span", { class: "title" }, drawing.title),
       this.range,
-      tag("span", { class: "group gpulab-controls" }, ...buttons),
+      tag("span", { class: "group" }, ...buttons),
       this.arrowsLabel,
       this.presentation.button(),
     );

@@ -62,8 +62,8 @@ def _watch(page: "Page", notebook: "Locator") -> None:
     run_cell(first)
     _wait(page, first)
     interrupt = page.locator("[data-jp-item-name=interrupt]:visible").first
-    _stop(page, load, "The GPU under load, stopped by an interrupt", interrupt)
-    for cell, title in ((load, "The GPU under load"), (series, "A series")):
+    _stop(page, load, "MHz, stopped by an interrupt", interrupt)
+    for cell, title in ((load, "MHz"), (series, "A series")):
         button = cell.get_by_role("button", name="Stop")
         _stop(page, cell, f"{title}, stopped by the Stop button", button)
     run_cell(last)

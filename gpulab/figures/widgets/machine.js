@@ -61,7 +61,7 @@ class Machine {
     ];
     this.palette = tag(
       "div",
-      { class: "gm-row palette gpulab-controls", role: "group", "aria-label": "Drop in" },
+      { class: "gm-row palette", role: "group", "aria-label": "Drop in" },
       ...PALETTE.map(entry => this.source(entry)),
     );
     this.told = tag("p", { class: "told", "aria-live": "polite" });
@@ -76,7 +76,7 @@ class Machine {
       this.own,
       tag(
         "div",
-        { class: "gm-row gpulab-controls" },
+        { class: "gm-row top" },
         this.challenge,
         this.undo,
         this.redo,

@@ -42,7 +42,7 @@ export class Side {
     this.machine = machine;
     this.readings = tag("ul", { class: "readings", "aria-label": "Readings" });
     this.truth = tag("p", { class: "title" });
-    this.more = tag("button", { type: "button", class: "gpulab-controls" }, "Show all methods");
+    this.more = tag("button", { type: "button" }, "Show all methods");
     this.more.addEventListener("click", () => machine.ask({ do: "show all methods" }));
     this.remarks = tag("ul", { class: "remarks", "aria-label": "Remarks" });
     this.fields = tag("div", { class: "fields" });

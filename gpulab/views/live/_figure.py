@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 SIZE_IN = (9.0, 4.6)
+UNDER_LOAD = "The GPU under load"
+_NOTICED = 0.02  # a share of the clock; a smaller change is none
 _TIME = "time since the first reading (s)"
 _HEADROOM = 1.15  # times the highest value, so that a line at the limit is not at the edge
 
@@ -75,6 +77,18 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     ax.tick_params(labelbottom=False)
     ax.get_xaxis().get_label().set_visible(False)
     return ax
+
+
+def finding_of(record: "Trace") -> str:
+    """Return how the clock changes under the load, for a title."""
+    clocks_mhz = record.to_frame()["sm_mhz"].dropna()
+    if clocks_mhz.empty:
+        return UNDER_LOAD
+    first, last = clocks_mhz.iloc[[0, -1]]
+    if abs(last - first) < _NOTICED * first:
+        return f"Under load the clock stays at {last:,.0f} MHz"
+    verb = "falls" if last < first else "rises"
+    return f"Under load the clock {verb} from {first:,.0f} to {last:,.0f} MHz"
 
 
 def alt_of(record: "Trace") -> str:

@@ -30,7 +30,7 @@ from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
-from gpulab.views.live._figure import SIZE_IN, alt_of, live
+from gpulab.views.live._figure import SIZE_IN, UNDER_LOAD, alt_of, finding_of, live
 from gpulab.views.live._loop import run_load, run_series
 from gpulab.views.live._records import Series, Trace
 from gpulab.views.live._stop import Stop
@@ -55,7 +55,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     duration_s: float = 2.0,
     period_s: float = 0.1,
     device: int | None = None,
-    title: str = "The GPU under load",
+    title: str | None = None,
     progress: bool = True,
 ) -> Trace:
     """Run work in a loop, and show the GPU's clock, power, temperature and use meanwhile.
@@ -76,7 +76,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     device
         torch's index of the device; None: the current device.
     title
-        Title of the figure; the source is added to it.
+        Title of the figure; the source is added to it. None: how the clock changes.
     progress
         Whether to show anything before the end.
 
@@ -108,7 +108,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
     DURATION.check(duration_s=duration_s, period_s=period_s)
     COUNT_OR_ZERO.or_none.check(device=device)
-    TEXT.check(title=title)
+    TEXT.or_none.check(title=title)
     FLAG.check(progress=progress)
     with ExitStack() as stack:
         in_use = stack.enter_context(gpus.active())
@@ -123,7 +123,7 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
             unit=" s",
             total=duration_s,
             progress=progress,
-            view=partial(view_of_trace, title=title),
+            view=partial(view_of_trace, title=title or UNDER_LOAD),
         )
         so_far = partial(
             Trace,
@@ -137,8 +137,8 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
         return run_load(readings, so_far, stop, screen, is_paced=is_paced)
 
 
-def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
-    """Return the figure of a trace; its title says if the load was stopped.
+def draw(record: Trace, *, title: str | None = None) -> Figure:
+    """Return the figure of a trace; its title says how the clock changes, and if it was stopped.
 
     Examples
     --------
@@ -147,12 +147,18 @@ def draw(record: Trace, *, title: str = "The GPU under load") -> Figure:
     ...     a = torch.ones(1024, 1024, device="cuda")
     ...     trace = gpulab.live.load(lambda: a @ a, duration_s=0.01, period_s=0.005)
     >>> gpulab.live.draw(trace).title
-    'The GPU under load (virtual NVIDIA H200)'
+    'Under load the clock stays at 1,980 MHz (virtual NVIDIA H200)'
     """
     instance_of(Trace, "a trace, such as live.load() returns").check(record=record)
-    TEXT.check(title=title)
+    TEXT.or_none.check(title=title)
     stopped = f", {record.stopped}" if record.stopped else ""
-    return plots.draw(live, record, title=f"{title}{stopped}", alt=alt_of(record), ax_size=SIZE_IN)
+    return plots.draw(
+        live,
+        record,
+        title=f"{title or finding_of(record)}{stopped}",
+        alt=alt_of(record),
+        ax_size=SIZE_IN,
+    )
 
 
 def series(  # noqa: PLR0913  # all but two are keyword-only

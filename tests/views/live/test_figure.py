@@ -96,8 +96,13 @@ def test_words_for_a_part() -> None:
     """The title of a stopped load says by what and when it was stopped."""
     stopped = replace(TRACE, stopped_by="stop")
     assert live.draw(stopped).title == (
-        "The GPU under load, stopped by the Stop button after 0.2 of 2 s (measured on NVIDIA H200)"
+        "Under load the clock falls from 1,980 to 1,440 MHz, stopped by the Stop button after "
+        "0.2 of 2 s (measured on NVIDIA H200)"
     )
+    idle = replace(TRACE.readings[0], sm_mhz=345)
+    woken = replace(TRACE, readings=(idle, *TRACE.readings[1:]))
+    assert live.draw(woken).title.startswith("Under load the clock rises from 345 to 1,440 MHz")
+    assert live.draw(BLIND).title.startswith("The GPU under load")
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
     assert "power not told, " in live.draw(mute).caption
 

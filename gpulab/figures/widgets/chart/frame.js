@@ -20,15 +20,14 @@ export class Frame {
     this.note = tag("span", { class: "note" });
     const planes = () => [...this.stage.querySelectorAll(".plane")],
       picture = () => pictureText(planes(), this.title.textContent);
-    this.buttons = tag(
-      "div",
-      { class: "buttons gpulab-controls" },
-      this.note,
-      ...buttons,
+    this.saves = tag(
+      "span",
+      { class: "saves gpulab-controls" },
       button("SVG", "Save the picture", () => save(`${name()}.svg`, "image/svg+xml", picture().text)),
       button("PNG", "Save the picture as pixels", () => savePng(`${name()}.png`, picture())),
       button("CSV", "Save the numbers", () => save(`${name()}.csv`, "text/csv", tableText(rows()))),
     );
+    this.buttons = tag("div", { class: "buttons" }, this.note, ...buttons, this.saves);
     this.parts = tag(
       "div",
       { class: "parts" },
@@ -46,7 +45,7 @@ export class Frame {
     );
     this.freeKeys = keepKeys(this.root);
     this.presentation = new Presentation(this.root, () => this.enlarge());
-    this.buttons.append(this.presentation.button());
+    this.saves.append(this.presentation.button());
   }
 
   // In a presentation everything is so large that the whole frame fills the window.
