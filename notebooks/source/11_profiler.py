@@ -193,7 +193,8 @@ exercises.check("11.bound", limits)
 # take it out and measure.
 #
 # **It names no function of yours.** `with_stack=True` records the functions of Python around each
-# operator, with the line at which each begins. Here are the innermost ones of this cell:
+# operator, with the line at which each begins. Here are yours. (In place of a file a cell has a
+# number.)
 
 
 # %%

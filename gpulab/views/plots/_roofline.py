@@ -86,16 +86,18 @@ class _Roofline(Plot):
     @property
     def words(self) -> str:
         table = self.table
-        over = (table["measured_s"] / table["refined_s"]).sort_values()
-        near, far = (table.loc[over.index[position]] for position in (0, -1))
+        over = table["measured_s"] / table["refined_s"]
+        # Half and twice the prediction are equally far from it.
+        order = over.map(math.log).abs().sort_values().index
+        near, far = (table.loc[order[position]] for position in (0, -1))
         reached = table["flops_per_s"] / _TERA
         return (
             f"{counted(len(table), 'point')} of "
             f"{counted(table['workload'].nunique(), 'operation')}, from "
             f"{format_ratio(reached.min())} to {format_ratio(reached.max())} "
             f"TFLOP/s.\nNearest to its prediction: {_point(near)}, "
-            f"{format_ratio(over.iloc[0])} times the predicted time; farthest: {_point(far)}, "
-            f"{format_ratio(over.iloc[-1])} times.\n"
+            f"{over[order[0]]:.2f} times the predicted time; farthest: {_point(far)}, "
+            f"{format_ratio(over[order[-1]])} times.\n"
             f"Roofs: {', '.join(self.record.evidence) or 'unknown'}."
         )
 

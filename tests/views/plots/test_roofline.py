@@ -223,3 +223,14 @@ def test_titles_say_what_was_reached_and_how_far_the_models_are_right() -> None:
     assert gaps(frame, source="virtual").title == (
         "The refined model is right within a quarter for 1 of 2, the plain one for 0 (virtual)"
     )
+
+
+def test_nearest_and_farthest_are_told_by_the_factor() -> None:
+    """A point at a tenth of its prediction is farther from it than one at twice."""
+    ratios = {2048: 0.1, 4096: 1.1, 8192: 2.0}
+    points = (point("matmul", size, 1e-3) for size in ratios)
+    predicted_s = chart(SHEET, points=tuple(points)).table.set_index("size")["refined_s"]
+    points = (point("matmul", size, ratio * predicted_s[size]) for size, ratio in ratios.items())
+    text = str(figure(chart(SHEET, points=tuple(points))))
+    assert "matmul at 4,096, 1.10 times" in text
+    assert "farthest: matmul at 2,048, 0.1 times" in text
