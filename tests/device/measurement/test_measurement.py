@@ -315,16 +315,28 @@ def test_optional_fields_may_be_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize("data", [{"schema": "gpulab.measurement/2"}, {}, [], None])
-def test_other_schema_is_refused(data: Any) -> None:  # noqa: ANN401 # any JSON value
-    """Another schema is refused with both names and two cures."""
+OTHER = "they are no measurement: give another file"
+
+
+@pytest.mark.parametrize(
+    ("data", "cure"),
+    [
+        ({"schema": "gpulab.measurement/2"}, "a newer gpulab wrote them: update this one"),
+        (
+            {"schema": "gpulab.measurement/0"},
+            "an older gpulab wrote them: read them with that one, or save them again with this",
+        ),
+        *((each, OTHER) for each in ({"schema": "gpulab.card/1"}, {"schema": 1}, {}, [], None)),
+    ],
+)
+def test_other_schema_is_refused(data: Any, cure: str) -> None:  # noqa: ANN401 # any JSON value
+    """Another schema is refused with both names; newer, older and other records are told apart."""
     found = data.get("schema") if isinstance(data, dict) else None
     with pytest.raises(SchemaVersionError) as error:
         Measurement.from_json(json.dumps(data))
     assert str(error.value) == (
         f"the saved data have the schema {found!r} and this version of gpulab reads "
-        "'gpulab.measurement/1'; read them with the gpulab that wrote them, "
-        "or save them again with this"
+        f"'gpulab.measurement/1'; {cure}"
     )
 
 
@@ -574,8 +586,7 @@ def test_timeline_of_another_schema_is_refused() -> None:
         Timeline.from_json(TAKEN.to_json())
     assert str(error.value) == (
         "the saved data have the schema 'gpulab.measurement/1' and this version of gpulab reads "
-        "'gpulab.timeline/1'; read them with the gpulab that wrote them, "
-        "or save them again with this"
+        "'gpulab.timeline/1'; they are no timeline: give another file"
     )
 
 
