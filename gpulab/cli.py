@@ -173,7 +173,11 @@ def _number_or_auto(text: str) -> float | str:
     "--flops", type=_number_or_auto, metavar="NUMBER|auto", help="Of one call; auto: counted."
 )
 @click.option(
-    "--bytes", "size_bytes", type=float, metavar="NUMBER", help="Of one call; both print rates."
+    "--bytes",
+    "size_bytes",
+    type=click.FloatRange(0),
+    metavar="NUMBER",
+    help="Of one call; both print rates.",
 )
 @click.option("--gpu", default="auto", show_default=True, help="As for gpulab.use().")
 @click.option("--vs", metavar="STATEMENT", help="Compare with this, in turns.")
@@ -223,6 +227,10 @@ def time_work(  # noqa: PLR0913 # one for each option
     from gpulab.device.measurement import Measurement
 
     chosen = {name: value for name, value in options.items() if value is not None}
+    if of is not None and not of.exists():
+        raise click.UsageError(
+            f"there is no file {of}; save one first: gpulab time ... --save {of}"
+        )
     base = None if of is None else Measurement.load(of)
     text = "\n".join(lines)
     in_use = device.find(gpu)
@@ -256,6 +264,8 @@ def _in_words() -> Iterator[None]:
         from gpulab.timing import users_traceback
 
         click.echo(visible(users_traceback(error)), err=True)
+        if isinstance(error, NameError):
+            click.echo('Make it before, untimed: --setup "a = torch.randn(64, 64)"', err=True)
         raise click.exceptions.Exit(1) from None
 
 

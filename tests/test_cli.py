@@ -377,9 +377,9 @@ def test_an_error_of_the_statement_is_shown_at_its_line(statement: str, line: st
         (["--precision", "2"], "precision=2"),
         (["--method", "event"], "did you mean 'events'?"),
         (["--gpu", "H20"], "did you mean 'H200'?"),
-        (["--of", "none.json"], "there is no file none.json in "),
+        (["--of", "none.json"], "save one first: gpulab time ... --save none.json"),
         (["--flops", "many"], "Invalid value for '--flops': 'many' is neither a number nor auto"),
-        (["--bytes", "-1"], "size_bytes=-1.0"),
+        (["--bytes", "-1"], "Invalid value for '--bytes': -1.0 is not in the range x>=0"),
         (["--vs", "a +"], "SyntaxError: invalid syntax"),
         (
             ["--vs", "a", "--at-most", "0"],
@@ -411,3 +411,13 @@ def test_the_guide_shows_what_the_command_prints(
         assert done.exit_code == ("Error: " in shown), done.output
         output = done.stdout + "".join(re.findall("Error: .*\n", done.stderr))
         assert re.sub(r"[0-9.]+", "N", output) == re.sub(r"[0-9.]+", "N", shown)
+
+
+def test_a_script_alone_and_a_missing_name_get_a_cure(tmp_path: Path) -> None:
+    """`gpulab time script.py` says how to name a function; a missing name, where to make it."""
+    script = tmp_path / "bench.py"
+    script.write_text("")
+    assert f"name a function in it: {script}:function" in _run("time", str(script)).output
+    assert (
+        _run("time", "a @ a").output.splitlines()[-1].startswith("Make it before, untimed: --se")
+    )

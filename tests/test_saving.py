@@ -88,7 +88,11 @@ def test_a_record_comes_back_from_its_file(tmp_path: Path) -> None:
     ("content", "kind", "message"),
     [
         (None, NotReadError, "there is no file {path}; check the name, or save one first"),
-        ("folder", NotReadError, "{path} is a folder; name the file in it"),
+        (
+            "folder",
+            NotReadError,
+            "{path} is a folder; name the file in it: save one first: record.save('base.json')",
+        ),
         ('{"schema": "gpulab.measurement/0"}', SchemaVersionError, "{path}: the saved data have"),
         ("{", SchemaVersionError, "{path}: the saved data are not a whole 'gpulab.measurement/1'"),
         ("\udcff", SchemaVersionError, "{path}: it is not text"),

@@ -10,7 +10,7 @@ from gpulab.timing._isolation import left_as_found, restore_settings_at_exit
 from gpulab.timing._ladder import N_RUNGS, Ladder, Rung, ladder, run_ladder
 from gpulab.timing._measure import measure
 from gpulab.timing._methods import METHODS, find_method, take_samples
-from gpulab.timing._options import DEFAULTS, FLOORS, MeasurementOptions
+from gpulab.timing._options import DEFAULTS, FLOORS, MeasurementOptions, amount_of
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._statement import run_setup, users_traceback, work_of
 from gpulab.timing.calibration import (
@@ -32,6 +32,7 @@ __all__ = [
     "MeasurementOptions",
     "Rung",
     "Sampler",
+    "amount_of",
     "compare",
     "cpu_threads",
     "elapsed_s",

@@ -19,7 +19,13 @@ from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._measure import measure
-from gpulab.timing._options import DEFAULTS, MeasurementOptions, refuse_uncallable, refuse_unknown
+from gpulab.timing._options import (
+    DEFAULTS,
+    MeasurementOptions,
+    amount_of,
+    refuse_uncallable,
+    refuse_unknown,
+)
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
@@ -245,8 +251,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     inner_loops: int = DEFAULTS.inner_loops,
     precision: float = DEFAULTS.precision,
     max_time_s: float = 2.0,
-    flops: float | str | None = DEFAULTS.flops,
-    size_bytes: float | None = DEFAULTS.size_bytes,
+    flops: Callable[[], float] | float | str | None = DEFAULTS.flops,
+    size_bytes: Callable[[], float] | float | None = DEFAULTS.size_bytes,
     **unknown: Never,
 ) -> Comparison:
     """Return the ratio of the times of two pieces of work, measured in turns, with an interval.
@@ -315,8 +321,8 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
         inner_loops=inner_loops,
         precision=precision,
         max_time_s=max_time_s,
-        flops=flops,
-        size_bytes=size_bytes,
+        flops=amount_of("flops", flops),
+        size_bytes=amount_of("size_bytes", size_bytes),
     )
     for name, work in (("first", first), ("second", second)):
         if not isinstance(work, Measurement):

@@ -18,6 +18,7 @@ from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import (
     DEFAULTS,
     MeasurementOptions,
+    amount_for,
     as_work,
     refuse_arguments,
     refuse_unknown,
@@ -52,8 +53,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     inner_loops: int = DEFAULTS.inner_loops,
     precision: float = DEFAULTS.precision,
     max_time_s: float = DEFAULTS.max_time_s,
-    flops: float | str | None = DEFAULTS.flops,
-    size_bytes: float | None = DEFAULTS.size_bytes,
+    flops: Callable[..., float] | float | str | None = DEFAULTS.flops,
+    size_bytes: Callable[..., float] | float | None = DEFAULTS.size_bytes,
     label: str = "",
     progress: bool = True,
     **unknown: Never,
@@ -114,7 +115,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         virtual time, and also the most real time for warm-up and samples together, but at least
         two seconds. If that ends them, a finding says so, and what a call takes in real time.
     flops, size_bytes
-        Floating-point operations of one call, and the least number of bytes that it must move. The
+        Floating-point operations of one call, and the least number of bytes that it must move: a
+        number, or a function of the ``inputs``, such as ``size_bytes=lambda x: 2 * x.nbytes``. The
         result then has FLOP/s and bytes per second beside the limits of the data sheet, and a
         finding says when it is faster than this GPU can be. With ``flops="auto"`` PyTorch counts
         those of matmuls, convolutions and attention in one more call.
@@ -156,6 +158,8 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     """
     refuse_unknown(measure, unknown)
     refuse_arguments(work, arguments)
+    # Every argument is checked before the GPU is touched.
+    timed = as_work(work, inputs)
     options = MeasurementOptions(
         method=method,
         cache=cache,
@@ -167,11 +171,9 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         inner_loops=inner_loops,
         precision=precision,
         max_time_s=max_time_s,
-        flops=flops,
-        size_bytes=size_bytes,
+        flops=amount_for("flops", flops, inputs),
+        size_bytes=amount_for("size_bytes", size_bytes, inputs),
     )
-    # Every argument is checked before the GPU is touched.
-    work = as_work(work, inputs)
     TEXT.check(label=label)
     FLAG.check(progress=progress)
     with device.active():
@@ -179,7 +181,7 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         with left_as_found(), bar:
             real_time = RealTime(options.max_time_s)
             run = MeasurementRun.prepare(
-                work, options, real_time=real_time, bar=bar, keeps_partial=True
+                timed, options, real_time=real_time, bar=bar, keeps_partial=True
             )
             bar.count("measuring", " samples", total=options.n_samples)
             _sample(run, label=label)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Never
 
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, UnknownNameError, shown
 from gpulab.core.requirements import (
     COUNT,
     COUNT_OR_ZERO,
@@ -160,6 +160,42 @@ def as_work(work: Callable[..., object], inputs: Sequence[Sequence[object]] | No
     return lambda: work(*next(turns))
 
 
+def amount_of(name: str, amount: object, /, *values: object, **named: object) -> Any:  # noqa: ANN401  # or what the options refuse
+    """Return an amount of one call; a function is called with the inputs or the parameters.
+
+    `InvalidOptionError` if the function raises, or returns something else than a number.
+    """
+    if not callable(amount):
+        return amount
+    given = [*map(shown, values), *(f"{each}={shown(value)}" for each, value in named.items())]
+    call = f"{name}({', '.join(given)})"
+    try:
+        value = amount(*values, **named)
+    except Exception as error:  # a function of the user's own may raise anything
+        raise InvalidOptionError(
+            f"{call} raised {type(error).__name__}: {error}; it must return a number for the "
+            "arguments of each call"
+        ) from error
+    if not NOT_NEGATIVE.accepts(value):
+        raise InvalidOptionError(
+            f"{call} returned {shown(value)}; it must be {NOT_NEGATIVE.wanted}"
+        )
+    return float(value)
+
+
+def amount_for(name: str, amount: object, inputs: Sequence[Sequence[object]] | None) -> Any:  # noqa: ANN401  # as above
+    """Return an amount of one call, which must be the same for all inputs."""
+    if not callable(amount):
+        return amount
+    found = {amount_of(name, amount, *values) for values in inputs or [()]}
+    if len(found) > 1:
+        raise InvalidOptionError(
+            f"{name} is {min(found):g} for one of the inputs and {max(found):g} for another; a "
+            "measurement has one number: measure them one by one, or use gpulab.sweep"
+        )
+    return found.pop()
+
+
 def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]) -> None:
     """Refuse an option that a function does not have, and suggest the nearest name."""
     if unknown:
@@ -189,6 +225,8 @@ def refuse_arguments(work: object, arguments: Sequence[object]) -> None:
 def refuse_uncallable(name: str, work: object) -> None:
     """Refuse work that is not a plain function, with what to pass instead."""
     cure = _CURE
-    if isinstance(work, str):
+    if isinstance(work, str) and work.endswith(".json"):
+        cure = f"load the file first: gpulab.Measurement.load({shown(work)})"
+    elif isinstance(work, str):
         cure += f". Statements as text are for the magic: %cudatime {work}"
     check_callable(name, work, cure)

@@ -45,6 +45,8 @@ def work_of(text: str, names: dict[str, object]) -> Work:
     named = _FUNCTION.fullmatch(text.strip())
     if named is not None:
         return _function(_script(Path(named["script"]), names), named["function"])
+    if text.endswith(".py") and Path(text).is_file():
+        raise InvalidOptionError(f"{text} is a script; name a function in it: {text}:function")
     code = _compiled(text, _STATEMENT)
     # As in `timeit`, names are shared with the setup.
     return lambda: exec(code, names)  # noqa: S102  # as above

@@ -174,3 +174,27 @@ def test_wrong_counts_are_refused(flops: float | str) -> None:
     for timed in (measure, lambda work, **options: compare(work, work, **options)):
         with pytest.raises(InvalidOptionError, match="it must be a finite number, 0 or more"):
             timed(lambda: pytest.fail("it ran"), flops=flops)
+
+
+def test_functions_of_the_inputs_give_the_counts() -> None:
+    """Each tuple of inputs is asked; sizes that differ, errors and texts are one sentence."""
+    x, y = (torch.ones(n, 64, device="cuda") for n in (64, 128))
+    taken = measure(
+        torch.mm,
+        inputs=[(x, x), (x + 1, x)],
+        size_bytes=lambda a, b: 2 * a.nbytes + b.nbytes,
+        flops=lambda a, b: 2 * a.shape[0] * b.numel(),
+        n_samples=6,
+    )
+    assert (taken.counts.flops, taken.counts.size_bytes) == (2 * 64**3, 3 * 4 * 64**2)
+    found = compare(lambda: x + x, lambda: x * 2, size_bytes=lambda: 2 * x.nbytes, n_samples=6)
+    assert found.first.counts.size_bytes == 2 * x.nbytes
+    mistakes = {
+        lambda a: a.nbytes: "size_bytes is 16384 for one of the inputs and 32768 for another",
+        lambda: 1: "size_bytes(tensor([[1., 1., 1., ",
+        lambda _: "many": "returned 'many'; it must be a finite number, 0 or more",
+    }
+    for size_bytes, message in mistakes.items():
+        with pytest.raises(InvalidOptionError) as error:
+            measure(torch.relu, inputs=[(x,), (y,)], size_bytes=size_bytes)
+        assert message in str(error.value)

@@ -59,8 +59,7 @@ class Saved:
         if not isinstance(data, dict) or schema != cls.schema:
             raise SchemaVersionError(
                 f"the saved data have the schema {reprlib.repr(schema)} and this version of "
-                f"gpulab reads {cls.schema!r}; read them with the gpulab that wrote them, or save "
-                "them again with this"
+                f"gpulab reads {cls.schema!r}; {_way_on(schema, cls.schema)}"
             )
         content = {name: value for name, value in data.items() if name != "schema"}
         return _record(cls, content, cls.schema, "")  # type: ignore[type-var] # every Saved is a dataclass
@@ -131,7 +130,8 @@ class Saved:
         try:
             return cls.from_json(read_text(path))
         except OSError as error:
-            raise not_read(path, error, f"save one first: record.save({str(path)!r})") from error
+            example = "base.json" if Path(path).is_dir() else str(path)
+            raise not_read(path, error, f"save one first: record.save({example!r})") from error
         except (DamagedDataError, SchemaVersionError) as error:
             raise SchemaVersionError(f"{one_line(str(path))}: {error}") from error
 
@@ -178,6 +178,17 @@ def _value(kind: object, value: object, schema: str, where: str) -> object:
         shown = reprlib.repr(value)
         raise SchemaVersionError(f"{_bad(schema)} {where}={shown} is not of type {name}")
     return value
+
+
+def _way_on(schema: object, wanted: str) -> str:
+    """Return what to do with data of another schema: a newer or older one, or another record."""
+    kind, _, version = str(schema).partition("/")
+    wanted_kind, _, wanted_version = wanted.partition("/")
+    if kind != wanted_kind or not version.isdigit():
+        return f"they are no {wanted_kind.removeprefix('gpulab.')}: give another file"
+    if int(version) > int(wanted_version):
+        return "a newer gpulab wrote them: update this one"
+    return "an older gpulab wrote them: read them with that one, or save them again with this"
 
 
 def _as_float(value: int) -> float:

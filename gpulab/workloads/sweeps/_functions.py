@@ -18,12 +18,12 @@ import torch
 from gpulab import device
 from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
 from gpulab.core.foreign_text import one_line, visible, visible_row
-from gpulab.core.requirements import NOT_NEGATIVE, Requirement, check_fields, items_of
+from gpulab.core.requirements import Requirement, check_fields, items_of
 from gpulab.core.serialization import Saved, parse_object
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, check_callable
 from gpulab.gpus.provenance import check_source
-from gpulab.timing import Comparison, MeasurementOptions, measure, measure_in_turns
+from gpulab.timing import Comparison, MeasurementOptions, amount_of, measure, measure_in_turns
 from gpulab.workloads.sweeps import _host
 from gpulab.workloads.sweeps._measure_point import clean_up, device_lock, first_line
 
@@ -63,7 +63,8 @@ def _is_saved(value: object) -> bool:
 
 
 _VALUE = Requirement(
-    "a number, a text, a type of PyTorch, or a tuple of these, so that it can be saved", _is_saved
+    "a finite number, a text, a type of PyTorch, or a tuple of these, so that it can be saved",
+    _is_saved,
 )
 
 
@@ -257,8 +258,8 @@ def function_tasks(
         saved = json.dumps({each: _plain(value) for each, value in arguments.items()})
         counted = replace(
             options,
-            flops=_amount("flops", flops, arguments),
-            size_bytes=_amount("size_bytes", size_bytes, arguments),  # type: ignore[arg-type]  # checked there
+            flops=amount_of("flops", flops, **arguments),
+            size_bytes=amount_of("size_bytes", size_bytes, **arguments),
         )
         yield FunctionTask(Setting(name, saved, how, code), make, arguments, counted)
 
@@ -279,24 +280,6 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
     return str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
-
-
-def _amount(name: str, amount: Amount, arguments: Mapping[str, object]) -> float | str | None:
-    if not callable(amount):
-        return amount
-    call = f"{name}({', '.join(f'{each}={shown(part)}' for each, part in arguments.items())})"
-    try:
-        value = amount(**arguments)
-    except Exception as error:  # a function of the user's own may raise anything
-        raise InvalidOptionError(
-            f"{call} raised {type(error).__name__}: {error}; it must return a number for each "
-            "choice of the parameters"
-        ) from error
-    if not NOT_NEGATIVE.accepts(value):
-        raise InvalidOptionError(
-            f"{call} returned {shown(value)}; it must be {NOT_NEGATIVE.wanted}"
-        )
-    return float(value)
 
 
 def _fingerprint(make: Make) -> str:

@@ -51,7 +51,10 @@ def read(path: str | os.PathLike[str]) -> JournalContents:
         return _begun(content, path)
     # Not splitlines(), which also splits at separators that may be part of a name.
     header, *lines = _text(whole, path).removesuffix("\n").split("\n")
-    provenance = _provenance(_parsed(header, path, 1), path)
+    try:
+        provenance = _provenance(parse_object(header), path)
+    except DamagedDataError as error:
+        raise SchemaVersionError(_no_sweep(path, str(error))) from error
     points: dict[str, Point | FunctionPoint] = {}
     for number, line in enumerate(lines, start=2):
         row = _parsed(line, path, number)

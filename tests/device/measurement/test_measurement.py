@@ -246,6 +246,31 @@ def test_optional_fields_may_be_left_out() -> None:
     )
 
 
+OTHER = "they are no measurement: give another file"
+
+
+@pytest.mark.parametrize(
+    ("data", "cure"),
+    [
+        ({"schema": "gpulab.measurement/2"}, "a newer gpulab wrote them: update this one"),
+        (
+            {"schema": "gpulab.measurement/0"},
+            "an older gpulab wrote them: read them with that one, or save them again with this",
+        ),
+        *((each, OTHER) for each in ({"schema": "gpulab.card/1"}, {"schema": 1}, {}, [], None)),
+    ],
+)
+def test_other_schema_is_refused(data: Any, cure: str) -> None:  # noqa: ANN401 # any JSON value
+    """Another schema is refused with both names; newer, older and other records are told apart."""
+    found = data.get("schema") if isinstance(data, dict) else None
+    with pytest.raises(SchemaVersionError) as error:
+        Measurement.from_json(json.dumps(data))
+    assert str(error.value) == (
+        f"the saved data have the schema {found!r} and this version of gpulab reads "
+        f"'gpulab.measurement/1'; {cure}"
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [

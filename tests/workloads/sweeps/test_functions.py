@@ -286,11 +286,15 @@ async def waits(n: int) -> None:
         (add, {}, "add cannot be called with the parameters of the sweep (none): missing a req"),
         (add, {"size": [1]}, "parameters of the sweep (size=[...]): missing a required argument"),
         (add, {"n": [64], "m": [1]}, "got an unexpected keyword argument 'm'"),
-        (add, {"n": 64}, "n=64; it must be a list, each item a number, a text, a type of PyTorch"),
+        (add, {"n": 64}, "n=64; it must be a list, each item a finite number, a text, a type of"),
         (add, {"n": "64"}, "n='64'; it must be a list"),
         (add, {"n": []}, "n has no values; give at least one: n=[...]"),
-        (add, {"n": [object]}, "n[0]=<class 'object'>; it must be a number, a text, a type of"),
-        (add, {"n": [math.nan]}, "n[0]=nan; it must be a number"),
+        (
+            add,
+            {"n": [object]},
+            "n[0]=<class 'object'>; it must be a finite number, a text, a type of",
+        ),
+        (add, {"n": [math.nan]}, "n[0]=nan; it must be a finite number"),
         (add, {"n": [64], "flops": -1}, "flops=-1"),
         (
             add,

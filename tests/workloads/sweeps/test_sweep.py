@@ -772,18 +772,15 @@ def test_another_machine_is_not_mixed_in(tmp_path: Path) -> None:
         (
             "[]\n",
             SchemaVersionError,
-            (
-                "line 1 of {out} is damaged: it is not a JSON object; remove that line, or give "
-                "another file"
-            ),
+            "{out} is not the file of a sweep: it is not a JSON object; give another file",
         ),
         (
             '{"schema": "gpulab.sweep/1", "provenance": {}}\n{"task": {"workload": 1}}\n',
             SchemaVersionError,
             (
                 "line 2 of {out} is damaged: the saved data have the schema None and this version "
-                "of gpulab reads 'gpulab.point/1'; read them with the gpulab that wrote them, or "
-                "save them again with this; remove that line, or give another file"
+                "of gpulab reads 'gpulab.point/1'; they are no point: give another file; remove "
+                "that line, or give another file"
             ),
         ),
         (
