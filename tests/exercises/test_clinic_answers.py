@@ -401,6 +401,11 @@ def two_side_streams(n_bytes: int, work: Work) -> float:
     return time.perf_counter() - start
 
 
+wrong("copy-not-timed", "13.pageable")(
+    changed(both_timed_by_events, "kernel_alone_by_events", "current.wait_stream(side) -> pass")
+)
+
+
 @wrong("no-copy", "13.pageable")
 def no_copy_at_all(n_bytes: int, work: Work) -> float:
     return waited(work)

@@ -300,7 +300,7 @@ class Mended(FunctionJudge):
     right: MendedProgram
     mistakes: tuple[Rule[MendedTrial, Diagnosis], ...]
     show: Callable[[Any], str]
-    tolerance: float = 0.1
+    tolerance: float = 0.05
     floor: float = 0.0
     first_use: bool = False
     errors: KnownErrors = ()

@@ -219,7 +219,7 @@ EXERCISES = (
                 ),
             ),
             show=_show,
-            tolerance=0.1,
+            tolerance=0.1,  # a share of few steps is a rough number
             floor=_FLOOR_S,
         ),
         hints=(

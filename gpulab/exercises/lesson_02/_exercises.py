@@ -42,9 +42,9 @@ TIME_IT_RIGHT = Exercise(
     "the host. It must also be right when other work is still in the queue.",
     TimerFunction(
         name="timed",
-        why="Your number is the time of the work, on an idle GPU and behind other work. A clock of "
-        "the host also reads the launch and the wake-up, some microseconds. That does not matter "
-        "for milliseconds of work, but it hides a short kernel.",
+        why="Your number is the time of the work, on an idle GPU and behind other work. The clock "
+        "of the host also reads the launch and the wake-up, some microseconds. That does not "
+        "matter for milliseconds of work, but it hides a short kernel.",
         mistakes=_MISSING_WAITS,
     ),
     hints=(
