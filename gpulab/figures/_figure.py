@@ -47,11 +47,6 @@ class PackedCanvas:
     """A figure of matplotlib that takes a tenth of its memory while nobody uses it.
 
     A notebook keeps each figure that it has shown. After :meth:`pack` only bytes remain.
-
-    Parameters
-    ----------
-    canvas
-        The figure of matplotlib.
     """
 
     __slots__ = ("_bytes", "_find", "_is_lent", "_live")
