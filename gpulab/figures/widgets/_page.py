@@ -17,8 +17,16 @@ _FOLDER = Path(__file__).parent
 def page_html(name: str, mark: str, numbers: dict[str, Any], still: str) -> str:
     """Return HTML that shows an explorer or axes to draw on, without kernel and network.
 
-    ``name`` is ``"crossover"``, ``"roofline"`` or ``"sketch"``. By ``mark``, a text of its own for
-    each output, script and widget find the element. ``still`` is shown where no script runs.
+    Parameters
+    ----------
+    name
+        ``"crossover"``, ``"roofline"`` or ``"sketch"``.
+    mark
+        A text of its own for each output, by which script and widget find the element.
+    numbers
+        What the page shows.
+    still
+        HTML that is shown where no script runs, such as in a notebook that is not trusted.
     """
     # A "</script>" inside of a script would end it.
     data = json.dumps(numbers, separators=(",", ":")).replace("</", "<\\/")
