@@ -30,7 +30,7 @@ _PIXELS_PER_INCH = 100
 _SHARPNESS = 2  # device pixels for each CSS pixel, for screens of high resolution
 _MOST_HEIGHT_VH = 85  # percent of the window's height, so that a figure is seen whole
 _MOST_LINES = 6  # of a caption; a longer caption can be folded
-# Of one artist. More of them would make a page slow as SVG shapes, so they are drawn as pixels.
+# The most points of one artist. As SVG shapes, more would make a page slow: they become pixels.
 _MOST_MARKS = 2_000
 # Without a date and with fixed ids, so that the same picture gives the same file.
 _SVG: Any = {"svg.fonttype": "path", "svg.hashsalt": "gpulab"}
@@ -47,11 +47,6 @@ class PackedCanvas:
     """A figure of matplotlib that takes a tenth of its memory while nobody uses it.
 
     A notebook keeps each figure that it has shown. After :meth:`pack` only bytes remain.
-
-    Parameters
-    ----------
-    canvas
-        The figure of matplotlib.
     """
 
     __slots__ = ("_bytes", "_find", "_is_lent", "_live")

@@ -37,7 +37,7 @@ def name_line(ax: "Axes", line: "Line2D", text: str, *, weight: str = "bold") ->
         visible(text),
         end,
         (_BESIDE, y) if is_beside else (x + _INSIDE, min(max(y, 0.03), 0.97)),
-        # Of the line: a line across the axes has x or y as a share of them.
+        # A line across the axes has x or y as a share of them.
         xycoords=line.get_transform(),
         textcoords="axes fraction",
         color=colour,

@@ -92,9 +92,9 @@ class Comparison(Saved):
     def obstacle(self) -> str:
         """Why the two cannot be compared; empty if they can.
 
-        Samples that were taken in turns can always be compared. Of others the GPU, the source,
-        the method, the cache and the number of calls in a sample must be the same, the clock
-        within 3 %, and on a virtual GPU the version of gpulab, because its model may change.
+        Samples that were taken in turns can always be compared. Others need the same GPU, source,
+        method, cache and number of calls in a sample, clocks within 3 %, and on a virtual GPU the
+        same version of gpulab, because its model may change.
         """
         return "" if self.is_paired else "; ".join(_differences(self.first, self.second))
 
@@ -102,8 +102,8 @@ class Comparison(Saved):
     def ratio(self) -> float:
         """Time of second / first; 2 means that second takes twice as long.
 
-        Of samples in turns it is the median over all pairs, without those in which the first time
-        is zero; otherwise the ratio of the medians. It is nan without a pair, if the first
+        For samples in turns it is the median over all pairs, without those in which the first
+        time is zero; otherwise the ratio of the medians. It is nan without a pair, if the first
         reads zero, or if the two are not comparable.
         """
         if not self.is_paired:

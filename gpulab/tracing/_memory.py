@@ -59,8 +59,8 @@ def _followed(
     usage: Any,  # noqa: ANN401  # the virtual GPU is loaded only when it is used
     readings: list[tuple[int, int]],
 ) -> Callable[..., None]:
-    def counted(*args: int) -> None:
-        count(*args)
+    def counted(*args: int, **options: bool) -> None:
+        count(*args, **options)
         readings.append((machine.host.now_ns, usage.allocated_bytes.total))
 
     return counted

@@ -41,14 +41,8 @@ _DRIVERS_OWN = {"Memcpy": ("memcpy", "cudaMemcpyAsync"), "Memset": ("memset", "c
 class SimulatorSession:
     """Records the tasks of a virtual GPU and the calls of its host, inside a ``with`` block.
 
-    Parameters
-    ----------
-    machine
-        The machine to record.
-    launch_ns
-        How much longer each launch takes while it is recorded.
-    buffer_ns
-        How long the recorder takes for its first buffer, during the first launch or wait.
+    While it records, each launch takes ``launch_ns`` longer, and the first launch or wait
+    ``buffer_ns``, for the recorder's first buffer.
     """
 
     source = "virtual"

@@ -19,14 +19,8 @@ def borrow(original: type) -> None:
 def lasting_class(cls: type, base: type, checks: type = object) -> type:
     """Return the class for the objects of ``cls``: one that has ``base`` also after the context.
 
-    Parameters
-    ----------
-    cls
-        A class of torch, or one derived from it.
-    base
-        Its base class while a virtual GPU is entered.
-    checks
-        A class whose methods run before those of ``cls``.
+    ``base`` is the base class while a virtual GPU is entered. Methods of ``checks`` run before
+    those of ``cls``.
     """
     if cls not in _lasting_classes:
         # ``cls`` comes before ``base``, as it would by inheritance.

@@ -34,13 +34,7 @@ ReadClock = Callable[[], int]
 
 
 class HostClocks:
-    """The clocks of a virtual host. All tell one story, from one context to the next.
-
-    Parameters
-    ----------
-    host
-        The virtual host.
-    """
+    """The clocks of a virtual host. All tell one story, from one context to the next."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

@@ -100,13 +100,7 @@ class IgnoredSwitchWarning(UserWarning):
 
 
 class Environment:
-    """The variables that a virtual GPU read at its first entry.
-
-    Parameters
-    ----------
-    n_gpus
-        How many GPUs it has.
-    """
+    """The variables that a virtual GPU read at its first entry."""
 
     def __init__(self, n_gpus: int) -> None:
         self._n_gpus = n_gpus

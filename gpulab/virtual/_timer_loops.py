@@ -176,12 +176,7 @@ def _noted(timer: Any, n_rounds: int, plain: Timing, host: Host) -> float:
 def _is_enough(readings: list[float], spent_s: float) -> bool:
     """Return whether further readings of the same loop need not be taken.
 
-    Parameters
-    ----------
-    readings
-        The readings so far.
-    spent_s
-        The real time that they took, by the estimate.
+    ``spent_s`` is the real time that they took, by the estimate.
     """
     if spent_s <= _ENOUGH_S or len(readings) < _N_ALIKE:
         return False

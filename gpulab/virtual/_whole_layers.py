@@ -59,12 +59,8 @@ class WholeLayers:
     ) -> Any:
         """Run a layer: compute its values by operators, and launch the library's kernels.
 
-        Parameters
-        ----------
-        call
-            Runs PyTorch's operators of the layer, and returns the result.
-        forward, backward
-            The library's kernels of the two passes.
+        ``call`` runs PyTorch's operators of the layer and returns the result; ``forward`` and
+        ``backward`` are the library's kernels of the two passes.
         """
         first = next_sequence_number()
         machine = self._machine

@@ -11,8 +11,8 @@ import sys
 
 attempts: list[str] = []
 _THIS_MACHINE = {"", "localhost", socket.gethostname()}
-_CONNECTS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
-_LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
+_CONNECTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 
 
 class LeavesTheMachineError(RuntimeError):
@@ -24,12 +24,18 @@ def refuse_others() -> None:
     sys.addaudithook(_look)
 
 
-def _look(event: str, arguments: tuple[object, ...]) -> None:
+def _look(
+    event: str,
+    arguments: tuple[object, ...],
+    # Here, because Python clears the module at its end, and goes on to call this.
+    connects: frozenset[str] = _CONNECTS,
+    looks_up: frozenset[str] = _LOOKS_UP,
+) -> None:
     """Raise if the event is a connection, or a look-up of a name, that leaves the machine."""
-    if event in _CONNECTS:
+    if event in connects:
         address = arguments[1]
         host = address[0] if isinstance(address, tuple) else None  # Unix: a path, not a pair
-    elif event in _LOOKS_UP:
+    elif event in looks_up:
         address = host = arguments[0]
     else:
         return

@@ -19,12 +19,7 @@ _FLOOR_S = 8e-6  # by so much a pair of events may read more than the step
 def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow: int = 1) -> Work:
     """Return the step of a decoder that reorganises its memory every few steps.
 
-    Parameters
-    ----------
-    fast_ms, slow_ms
-        Length of a usual step, and of a step that reorganises memory.
-    period, n_slow
-        ``n_slow`` of each ``period`` steps are slow. The 30th step is an outlier.
+    ``n_slow`` of each ``period`` steps reorganise memory. The 30th step is an outlier.
     """
     n_steps = 0
 

@@ -9,12 +9,7 @@ _AHEAD_CYCLES = 20_000_000  # about 10 ms of sleep, in which the host launches a
 def device_s(work: Work, n_calls: int = 10) -> float:
     """Return the seconds that one call takes on the GPU, without its launch.
 
-    Parameters
-    ----------
-    work
-        A function that puts work into the current stream.
-    n_calls
-        Number of calls between the two events.
+    ``n_calls`` calls of ``work`` are between the two events.
     """
     import torch
 

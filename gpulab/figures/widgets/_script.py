@@ -19,11 +19,6 @@ def script(path: Path) -> str:
     beside it. So the files that it imports are put before it, and before them the style sheet as
     the constant ``LOOK``, and its colours as ``COLOURS``. Put ``LOOK`` into the widget's own
     element, where it applies from the first frame; a style sheet that anywidget adds comes later.
-
-    Parameters
-    ----------
-    path
-        The widget's own script, a module that exports ``render``.
     """
     constants = (("LOOK", style_sheet()), ("COLOURS", named()))
     parts = [f"const {name} = {json.dumps(value)};" for name, value in constants]

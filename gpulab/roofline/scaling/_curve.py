@@ -90,11 +90,6 @@ class Curve:
         """Return natural logarithms at some sizes: of the times, and the reach of their intervals.
 
         The reach has two rows: how far the interval goes down and how far it goes up.
-
-        Parameters
-        ----------
-        sizes
-            Some of ``self.sizes``.
         """
         one_of_sizes = Requirement(f"one of {self.sizes}", lambda size: size in self.sizes)
         index = [self.sizes.index(size) for size in items_of("sizes", sizes, one_of_sizes)]

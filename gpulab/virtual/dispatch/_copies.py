@@ -264,12 +264,7 @@ def read_back(
 def require_values(tensor: VirtualTensor, where: str = "") -> None:
     """Raise an error if a tensor's values are not computed.
 
-    Parameters
-    ----------
-    tensor
-        The tensor to check.
-    where
-        Where the tensor was found, for the message, e.g. ``'["fc.weight"]'``.
+    ``where`` says in the message where the tensor was found, e.g. ``'["fc.weight"]'``.
 
     Raises
     ------

@@ -109,14 +109,8 @@ class _DryRun:
     ) -> Exception | None:
         """Return the error of the call, or None.
 
-        Parameters
-        ----------
-        least
-            Sizes become small numbers from this one on; 0 keeps them.
-        types
-            The types to replace by others.
-        device
-            The device of the tensors.
+        Sizes become small numbers from ``least`` on; 0 keeps them. ``types`` are replaced by
+        others.
         """
         operator, args, kwargs = self._call
         sizes = _smaller_sizes(self._tensors, [args, kwargs], least) if least else {}
@@ -170,12 +164,7 @@ def overlaps(
 
     Tensors with gaps are left out, as PyTorch's own check leaves them out.
 
-    Parameters
-    ----------
-    tensors
-        The tensors.
-    is_out
-        Whether neighbours in the same storage count, too, because ``out=`` may grow.
+    With ``is_out`` neighbours in the same storage count, too, because ``out=`` may grow.
     """
     if len({id(item.storage_block) for item in tensors}) == len(tensors):
         return ()

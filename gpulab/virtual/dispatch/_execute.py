@@ -210,14 +210,7 @@ def mark_written(
 ) -> None:
     """Update whether a storage has values, before a kernel writes to ``tensor``.
 
-    Parameters
-    ----------
-    machine
-        The virtual machine.
-    tensor
-        The tensor that is written.
-    missing
-        Why the written values are not computed, or None if they are.
+    ``missing`` is why the written values are not computed, or None if they are.
     """
     storage = tensor.storage_block
     if missing is None:

@@ -54,14 +54,7 @@ def missing_by_size(
 ) -> MissingValues | None:
     """Return why a tensor of this layout would have no values, or None if it would have them.
 
-    Parameters
-    ----------
-    machine
-        The virtual machine with its limits.
-    layout
-        The layout of the tensor.
-    counted_bytes
-        Bytes of it that the machine's total already includes.
+    ``counted_bytes`` of it are in the machine's total already.
     """
     span_bytes = layout.span_bytes
     if span_bytes > machine.limits.max_elements * layout.dtype.itemsize:

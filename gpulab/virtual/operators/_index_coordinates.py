@@ -22,14 +22,8 @@ def indexed(
 ) -> Coordinates:
     """Return how many elements a call reads or writes by an index, in which pieces, and where.
 
-    Parameters
-    ----------
-    call
-        The call.
-    is_read
-        Whether it only reads the table.
-    is_gradient
-        Whether its first argument is what it adds to a new table.
+    With ``is_read`` the call only reads the table; with ``is_gradient`` its first argument is what
+    it adds to a new table.
     """
     reads = call.reads
     table = call.largest_written if is_gradient else reads[0]

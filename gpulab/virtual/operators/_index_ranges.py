@@ -115,12 +115,7 @@ def _of_segments(lengths: torch.Tensor | None, offsets: torch.Tensor, n_rows: in
 def never_trusting(name: str, compute: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that computes an operator on the CPU, and first checks its index.
 
-    Parameters
-    ----------
-    name
-        The operator's name.
-    compute
-        The function that computes it; it is returned as it is if it checks the index itself.
+    ``compute`` is returned as it is if it checks the index itself.
     """
     range_of = _TRUSTING.get(name)
     if range_of is None:

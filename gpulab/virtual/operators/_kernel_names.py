@@ -35,14 +35,7 @@ def as_launched(
 ) -> KernelWork:
     """Return the work of the kernels that CUDA launches for a call.
 
-    Parameters
-    ----------
-    work
-        What the model of its time computes, with other kernels or fewer.
-    names
-        The names of the kernels that CUDA launches.
-    reads, writes
-        The layouts of the tensors that the call reads and writes.
+    ``work`` is what the model of its time computes, with other kernels or fewer.
     """
     parts = tuple(_with_cached_bytes(part, reads, writes) for part in (*work.before, work))
     shares = _shares(names)

@@ -55,12 +55,8 @@ def lower(
 ) -> KernelWork:
     """Return the work of the kernels that CUDA would run for a call of ``operator``.
 
-    Parameters
-    ----------
-    operator, args, kwargs, out
-        The operator, its arguments and its result, with stand-ins for the tensors.
-    layouts
-        The layouts of the tensors that it reads, and of those that it writes.
+    Arguments and result have stand-ins for the tensors; ``layouts`` are of those that it reads,
+    and of those that it writes.
     """
     reads, writes = layouts
     func, position = operator.func, operator.out_dtype_at

@@ -48,10 +48,7 @@ class OperatorCall:
     def dims(self, source: TensorLayout | None = None) -> list[int]:
         """Return along which dimensions it works; empty if it takes the tensor as one line.
 
-        Parameters
-        ----------
-        source
-            The tensor; by default the first that it reads.
+        ``source`` is by default the first tensor that it reads.
         """
         n_dims = max(1, len((source or self.reads[0]).sizes))
         items = self.dim if isinstance(self.dim, (list, tuple)) else [self.dim]

@@ -141,12 +141,8 @@ def _widest(args: Any) -> torch.dtype:
 def _cast_arguments(type_for: Callable[[Any], torch.dtype], *, use_cache: bool = True) -> Any:
     """Return a function that makes the kernel of an operator whose tensors are cast.
 
-    Parameters
-    ----------
-    type_for
-        Returns the type for the arguments of a call.
-    use_cache
-        Whether a weight is cast only once while autocast is on.
+    ``type_for`` returns the type for the arguments of a call. With ``use_cache`` a weight is cast
+    only once while autocast is on.
     """
 
     def kernel_for(operator: Any) -> AutocastKernel:

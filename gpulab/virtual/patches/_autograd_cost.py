@@ -18,12 +18,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
     The engine spends its whole host time before the first gradient is launched, not between
     launches.
 
-    Parameters
-    ----------
-    machine
-        The virtual machine whose host runs backward.
-    layers
-        The layers that a library runs as a whole; each counts as one node.
+    A layer that a library runs as a whole counts as one node.
     """
     run_backward = engine_run_backward
     set_hooks = saved_tensors_hooks.__init__
@@ -68,13 +63,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
 
 
 def nodes_behind(outputs: Iterable[torch.Tensor]) -> tuple[set[Any], int]:
-    """Return the nodes that backward runs for some tensors, and the number of leaves.
-
-    Parameters
-    ----------
-    outputs
-        The tensors on which backward is called.
-    """
+    """Return the nodes that backward runs for some tensors, and the number of leaves."""
     pending = list({item.grad_fn for item in outputs if item.grad_fn is not None})
     visited = set(pending)
     leaves = set()

@@ -17,13 +17,7 @@ _TOLERANCE = 1e-2  # PyTorch's own
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacements of ``torch.linalg.eig`` and ``torch.linalg.eigh``.
-
-    Parameters
-    ----------
-    machine
-        The virtual machine, which is not used: the check is the same on each GPU.
-    """
+    """Return the replacements of ``torch.linalg.eig`` and ``torch.linalg.eigh``."""
     del machine
     return [(torch.linalg, {name: _checked(name) for name in ("eig", "eigh")})]
 

@@ -25,10 +25,7 @@ from gpulab.virtual.tensors import VirtualTensor
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for functions that PyTorch would not fuse for virtual tensors.
 
-    Parameters
-    ----------
-    machine
-        The virtual machine; its host is charged for grouping the tensors of an optimizer.
+    The host is charged for grouping the tensors of an optimizer.
     """
     plain_dropout, plain_rms_norm = torch.dropout, torch.rms_norm
 

@@ -60,10 +60,7 @@ def chains_inside(name: str, outer: str) -> tuple[tuple[str, ...], ...]:
 
     An empty chain stands for a launch by the operator itself.
 
-    Parameters
-    ----------
-    name, outer
-        The operator's name, and that of the operator that calls it.
+    ``outer`` is the operator that calls it.
     """
     # A clone asks for another memory format, others keep that of the tensor.
     if name == "aten::empty_like" and outer == "aten::clone":

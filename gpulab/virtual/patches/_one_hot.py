@@ -16,13 +16,7 @@ from gpulab.virtual.tensors import VirtualTensor
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacement of ``torch.nn.functional.one_hot``.
-
-    Parameters
-    ----------
-    machine
-        The virtual machine, which is not used: the operators are the same on each GPU.
-    """
+    """Return the replacement of ``torch.nn.functional.one_hot``."""
     del machine
     plain = functional.one_hot
 

@@ -20,13 +20,6 @@ class OptimizerSteps:
 
     PyTorch calls no hook after a step that raised an error. But it runs every step and its hooks
     in a ``with record_function(...)`` block, and that block always ends.
-
-    Parameters
-    ----------
-    replaced
-        Stores PyTorch's own methods, and restores them.
-    undo
-        Gets the actions that remove the hooks.
     """
 
     def __init__(self, replaced: Replaced, undo: Undo) -> None:

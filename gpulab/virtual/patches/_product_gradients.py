@@ -17,13 +17,7 @@ from gpulab.virtual.tensors import VirtualTensor
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacements of ``prod`` and ``cumprod``, as functions and as methods.
-
-    Parameters
-    ----------
-    machine
-        The virtual machine, which is not used: the formula is the same on each GPU.
-    """
+    """Return the replacements of ``prod`` and ``cumprod``, as functions and as methods."""
     del machine
     return [
         (

@@ -10,12 +10,7 @@ from gpulab.virtual.patches._profiled_ranges import ProfiledCall, ProfiledRange
 class Launches:
     """Finds the range that each call of CUDA, and each kernel, belongs to.
 
-    Parameters
-    ----------
-    ranges, profiled
-        All ranges, and the operators that arrived at the virtual GPU, by time.
-    calls
-        The calls of CUDA.
+    ``profiled`` are the operators that arrived at the virtual GPU, by time.
     """
 
     def __init__(

@@ -126,14 +126,7 @@ class ProfiledCall:
 class HostProfiler:
     """Runs PyTorch's CPU profiler beside a program on the virtual GPU.
 
-    Parameters
-    ----------
-    host
-        The host, with its clock.
-    with_shapes, with_flops
-        What to record besides names.
-    read_stack
-        Returns the program's call stack; None records none.
+    ``read_stack`` returns the program's call stack; None records none.
     """
 
     def __init__(

@@ -106,14 +106,8 @@ _FEATURES = (
 def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     """Let ``machine`` answer for ``torch.cuda``, until ``undo`` is closed.
 
-    Parameters
-    ----------
-    machine
-        The virtual machine.
-    replaced
-        Stores the original names, and restores them.
-    undo
-        Gets all other actions that remove the patches.
+    ``replaced`` stores and restores the original names; ``undo`` gets all other actions that
+    remove the patches.
     """
     for owner, names in _by_owner(_replacements(machine)):
         _torchscript.register(owner, names, undo)

@@ -250,14 +250,7 @@ class Machine:
     ) -> StreamTask:
         """Launch ``task``, or capture it if its stream is being captured.
 
-        Parameters
-        ----------
-        task
-            The task.
-        host_ns
-            The host's time for the call.
-        accesses
-            The memory that it reads and writes, for the race detector.
+        ``host_ns`` is the host's time for the call, ``accesses`` what the race detector sees.
         """
         # Before the capture: a graph gets the library's kernels instead of the operators.
         if self._unrolled is not None and task.kind is Kind.KERNEL:
@@ -322,12 +315,7 @@ class Machine:
     def wait(self, task: StreamTask | None, snapshot: Snapshot | None = None) -> None:
         """Block the host until ``task`` is done.
 
-        Parameters
-        ----------
-        task
-            The mark of an event, or None.
-        snapshot
-            The work before the event, for the race detector.
+        ``snapshot`` is the work before the event, for the race detector.
         """
         self.require_no_capture()
         self.host.wait(task)

@@ -99,16 +99,8 @@ def power_draw(
 ) -> PowerDraw:
     """Return the power of a kernel that does this work in ``duration_ns`` at the burst clock.
 
-    Parameters
-    ----------
-    arithmetic
-        A key of ``spec.peak_flops_per_s``.
-    flops, n_bytes
-        Floating-point operations, and bytes to and from the device memory.
-    duration_ns
-        Duration of the kernel.
-    spec
-        Data sheet of the GPU.
+    ``arithmetic`` is a key of ``spec.peak_flops_per_s``; ``n_bytes`` go to and from the device
+    memory.
     """
     # 1e12 is 1e3 milliwatts in a watt times 1e9 nanoseconds in a second.
     span_mw = (spec.tdp_w - spec.idle_w) * 1e12 / duration_ns

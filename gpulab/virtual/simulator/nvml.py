@@ -216,12 +216,7 @@ def _bus_id(index: int) -> str:
 def functions(machine: Machine, error: Callable[[int], Exception]) -> dict[str, NvmlCall]:
     """Return NVML's functions for ``machine`` by their full names.
 
-    Parameters
-    ----------
-    machine
-        The machine that they read and change.
-    error
-        Returns the exception for one of NVML's error codes.
+    ``error`` returns the exception for one of NVML's error codes.
     """
     nvml = _SimulatedNvml(machine, _states.setdefault(machine, _State(0, {})), error)
     device = {**_identity(nvml), **_readings(nvml), **_settings(nvml)}

@@ -46,12 +46,7 @@ def cuda_device(index: int) -> torch.device:
 def set_dispatch(dispatch: Dispatch, copy_to_show: CopyToShow) -> None:
     """Set the function that runs operations on virtual tensors, and the one that shows them.
 
-    Parameters
-    ----------
-    dispatch
-        Runs an operator.
-    copy_to_show
-        Copies a tensor to the host; returns None, after the same time, if it has no values.
+    ``copy_to_show`` returns None, after the same time, if a tensor has no values.
     """
     _dispatch[:] = [dispatch]
     _copy_to_show[:] = [copy_to_show]

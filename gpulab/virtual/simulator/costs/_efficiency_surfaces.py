@@ -101,11 +101,7 @@ class EfficiencySurface:
     def logarithms(self, coordinates: tuple[Coordinate, ...]) -> FloatArray:
         """Return the logarithms of the correction at a point, hot and cold.
 
-        Parameters
-        ----------
-        coordinates
-            All coordinates of the point. A number outside the measured range counts as the nearest
-            end of the range.
+        A number outside the measured range counts as the nearest end of the range.
         """
         used = [coordinates[i] for i in self.used]
         point = np.array(
@@ -128,14 +124,7 @@ class EfficiencySurface:
 def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]) -> FloatArray:
     """Return the differences between one point and others, for each coordinate.
 
-    Parameters
-    ----------
-    point
-        The coordinates of the point, with words as numbers.
-    points
-        The coordinates of the others, a row for each.
-    is_word
-        Which coordinates are words. The difference of two words is 1, or 0 if they are equal.
+    ``points`` has a row for each other. The difference of two words is 1, or 0 if they are equal.
     """
     apart: FloatArray = np.abs(points - point)
     return np.where(is_word, apart != 0, apart)
@@ -144,14 +133,8 @@ def difference(point: FloatArray, points: FloatArray, is_word: NDArray[np.bool_]
 def nearness(differences: FloatArray, scales: FloatArray, shares: FloatArray) -> FloatArray:
     """Return a sum of Matérn kernels of order 3/2: 1 at the same point, 0 far away.
 
-    Parameters
-    ----------
-    differences
-        A row for each pair of points, with a column for each coordinate.
-    scales
-        How much a difference of one counts, a row for each kernel.
-    shares
-        The share of each kernel; their sum is 1.
+    ``differences`` has a row for each pair of points and a column for each coordinate. ``scales``
+    say how much a difference of one counts, a row for each kernel; the ``shares`` add up to 1.
     """
     # One matrix product gives the squared distances for all kernels of the sum at once.
     distances = np.sqrt(differences**2 @ scales.T**2)
@@ -165,11 +148,6 @@ def correction(point: SurfacePoint | None) -> Correction:
     """Return the correction at a point; both factors are 1 if nothing like it was measured.
 
     It was measured on an H200 and is used for all GPUs.
-
-    Parameters
-    ----------
-    point
-        The point of a call, or None.
     """
     if point is None:
         return NO_CORRECTION

@@ -148,16 +148,7 @@ def duration_ns(work: KernelWork, traffic: Traffic, spec: GpuSpec, stretch: floa
     the memory time. If calls of this kind were measured, the result is multiplied by the
     correction for these sizes. It is the figure of a model, not of a particular kernel's code.
 
-    Parameters
-    ----------
-    work
-        What the kernel does.
-    traffic
-        The bytes that cache and memory serve.
-    spec
-        Data sheet of the GPU.
-    stretch
-        How many times longer the arithmetic takes than at the boost clock.
+    ``stretch`` is how many times longer the arithmetic takes than at the boost clock.
     """
     found_ns = (_shared_ns if work.whole else _part_ns)(work, traffic, spec, stretch)
     return found_ns + _latency_ns(spec)

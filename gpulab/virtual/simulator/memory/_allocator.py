@@ -102,14 +102,8 @@ class Allocator:
 
         A request for 0 bytes gets an empty block at address 0, which is not counted.
 
-        Parameters
-        ----------
-        size_bytes
-            The size that the program asks for.
-        stream
-            The stream whose later requests may get the block after its release.
-        pool
-            The private pool to take it from; by default the one that serves this stream now.
+        Later requests of ``stream`` may get the block after its release. By default the private
+        pool that serves the stream now is asked.
 
         Raises
         ------
@@ -158,11 +152,7 @@ class Allocator:
     def empty_cache(self, pool: PoolId | None = None) -> None:
         """Give unused segments back to the device.
 
-        Parameters
-        ----------
-        pool
-            Only this private pool gives segments back; by default all, except private pools that
-            are in use.
+        Only ``pool`` does, if it is given; by default all, except private pools that are in use.
         """
         if pool is None and not self.pools.is_routing:
             # As in PyTorch: a block that another stream still uses may keep a whole segment.

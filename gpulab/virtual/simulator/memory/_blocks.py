@@ -79,7 +79,7 @@ class Arena:
     def take(self, size_bytes: int) -> "MemoryBlock | None":
         """Remove and return the smallest block of at least ``size_bytes``, or return None.
 
-        Of equal blocks it takes the one with the lowest address.
+        Among equal blocks it takes the one with the lowest address.
         """
         index = bisect_left(self._keys, size_bytes << _ADDRESS_BITS)
         if index == len(self._keys):

@@ -36,12 +36,8 @@ class PinnedBlock:
 class PinnedAllocator:
     """Hands out the pinned memory of a machine, and counts it.
 
-    Parameters
-    ----------
-    mark
-        Takes a stream; returns a mark after all work submitted to it so far.
-    is_done
-        Takes a mark; returns whether the device has reached it.
+    ``mark`` takes a stream and returns a mark after all work submitted to it so far; ``is_done``
+    says whether the device has reached a mark.
     """
 
     def __init__(self, mark: Callable[[Any], object], is_done: Callable[[object], bool]) -> None:
@@ -55,13 +51,8 @@ class PinnedAllocator:
     def allocate(self, size_bytes: int, new_block: Callable[[int], int]) -> PinnedBlock:
         """Return a block of at least ``size_bytes``; its size is the next power of two.
 
-        Parameters
-        ----------
-        size_bytes
-            The size that the program asks for.
-        new_block
-            Called with the block's size if none is free. It charges the time to pin this much
-            memory, and returns it in nanoseconds.
+        If none is free, ``new_block`` charges the time to pin that size, and returns it in
+        nanoseconds.
         """
         # PyTorch rounds up to a power of two, so that requests of similar size share blocks.
         rounded = 1 << max(0, size_bytes - 1).bit_length()
@@ -87,11 +78,7 @@ class PinnedAllocator:
     def empty_cache(self, on_free: Callable[[int], int]) -> None:
         """Give the free blocks back to the system.
 
-        Parameters
-        ----------
-        on_free
-            Called with the size of each block. It charges the time to give it back, and returns
-            it in nanoseconds.
+        ``on_free`` charges the time to give a block of a size back, and returns it in nanoseconds.
         """
         self._collect()
         for size_bytes, blocks in self._free.items():

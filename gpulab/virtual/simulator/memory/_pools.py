@@ -178,13 +178,8 @@ class MemoryPools:
 
         If several pools accept a stream, the last one serves it.
 
-        Parameters
-        ----------
-        pool
-            The private pool; this counts as a user of it.
-        accepts
-            Takes a stream, and returns whether the pool serves its requests; by default it serves
-            all streams.
+        The pool has one user more. Without ``accepts``, which takes a stream, it serves all of
+        them.
 
         Raises
         ------

@@ -57,14 +57,7 @@ class PendingValues:
     ) -> None:
         """Append an entry, unless the bytes that it writes are there already.
 
-        Parameters
-        ----------
-        entry
-            The entry.
-        reads
-            The bytes that it reads, and those of which it writes only a part.
-        writes
-            The bytes that it writes.
+        ``reads`` include the bytes of which it writes only a part.
         """
         self._require_whole()
         self._is_torn = True
