@@ -89,8 +89,11 @@ OTHER_KINDS = {
         "cuBLAS sums parts of a matmul by a kernel of its own for some sizes",
     ),
     **dict.fromkeys(
-        ("torch.cov(", "torch.isin(", "segment_reduce", "index_put", "leaf[m]", "masked_select")
-        + ("vander", "istft", "affine_grid", "prod(", "renorm", "F.embedding(whole", "lbfgs"),
+        (
+            *("torch.cov(", "torch.isin(", "segment_reduce", "index_put", "leaf[m]"),
+            *("masked_select", "vander", "istft", "affine_grid", "prod(", "renorm"),
+            *("F.embedding(whole", "lbfgs"),
+        ),
         "PyTorch's CUDA code takes other steps than its code for the CPU",
     ),
     "adam_capturable": "the capturable step has more operators over lists there",
