@@ -41,9 +41,12 @@ def install(machine: Machine, undo: Undo) -> None:
 
 
 class _Mark(NamedTuple):
-    """A point in a stream at which a gradient is ready, for the device and the race checker."""
+    """A point in a stream at which a gradient is ready, for the device and the race checker.
 
-    task: StreamTask
+    Without a task, nothing was ever launched on the stream.
+    """
+
+    task: StreamTask | None
     snapshot: Snapshot | None
 
 
@@ -142,7 +145,9 @@ class _Pass:
         make_current(gpu, stream)
         self._used.add((gpu, stream))
         for mark in self._ready.get(node, ()):
-            if mark.task.stream is not stream and (mark.task, stream) not in self._awaited:
+            if mark.task is None or mark.task.stream is stream:
+                continue
+            if (mark.task, stream) not in self._awaited:
                 self._awaited.add((mark.task, stream))
                 self._machine.mark(stream, 0, (mark.task,))
                 if self._machine.hazards is not None:
@@ -150,7 +155,10 @@ class _Pass:
 
     def _mark(self, stream: SimulatedStream) -> _Mark:
         checker = self._machine.hazards
-        task = self._machine.mark(stream, 0)
+        # The last task and not a mark after it: in a pass over one stream the engine records no
+        # event, which would take time between two kernels. A capture knows its own tasks alone.
+        is_captured = self._machine.capture is not None
+        task = self._machine.mark(stream, 0) if is_captured else stream.last
         return _Mark(task, None if checker is None else checker.record(stream.key))
 
 

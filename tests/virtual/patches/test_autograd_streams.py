@@ -111,10 +111,14 @@ def test_a_second_backward_waits_as_often_as_the_first(gpu: VirtualGpu) -> None:
 
 
 def test_backward_on_one_stream_adds_no_waits(gpu: VirtualGpu) -> None:
-    """A backward pass whose operators are all on one stream records kernels and no waits."""
+    """A backward pass whose operators are all on one stream records kernels and no waits.
+
+    That the program has recorded operators on another stream before changes nothing.
+    """
     x = torch.ones(4, device="cuda", requires_grad=True)
     with torch.cuda.stream(torch.cuda.Stream()):
         torch.zeros(4, device="cuda").copy_(torch.ones(4))
+        torch.exp(x.detach().clone().requires_grad_())
     y = (x * 2).sum()
     torch.cuda.synchronize()
     gpu.machine.gpu.device.forget_records()
