@@ -149,8 +149,8 @@ The correction belongs to a whole call, so all of its kernels take the same one.
 the kernels that drivers recorded on an H100 and an H200 with torch 2.11, by PyTorch's rules for
 sizes, and they share the time of the call; none takes less than 0.9 us. An H100 counted the
 kernels of 452 calls of many sizes, and of 964 calls of the table of waits. Of 99 that were
-predicted before they were counted, 93 were right. The present rules are right for N_SIZED of the 452
-and N_KNOWN of the 964. The rest are matmuls and convolutions whose libraries split or convert by rules
+predicted before they were counted, 93 were right. The present rules are right for 438 of the 452
+and 895 of the 964. The rest are matmuls and convolutions whose libraries split or convert by rules
 of their own, printed tensors, recurrent layers, and gradients of a few operators. For 2,200 random
 convolutions and gradients of them, which an H200 recorded, the rules give the right number in 85
 and 59 of 100 cases, and 95 % of all kernels. The pauses between kernels (1 us each) are part of
@@ -177,16 +177,18 @@ showed kinds to mend, which other programs and calls were recorded for.
 
 | a step's | goal | first | second | third | fourth |
 | --- | --: | --: | --: | --: | --: |
-| GPU | | H100 | H100 | H200 | FOURTH_GPU |
-| busy time, median / p90 | 8 / 25% | 9.4 / 26.4% | 8.5 / 20.2% | 7.3 / 19.1% | FOURTH_BUSY |
-| kernels | 5 / 15% | 5.0 / 17.7% | 4.6 / 24.5% | 4.0 / 26.6% | FOURTH_KERNELS |
-| peak memory | 1 / 10% | 0.9 / 20.8% | 0.3 / 1.3% | 0.0 / 6.6% | FOURTH_MEMORY |
-| host time | | 20.9 / 39.9% | 28.2 / 42.5% | 35.1 / 53.0% | FOURTH_HOST |
-| same families, of 30 | 27 | 26 | 29 | 28 | FOURTH_FAMILIES |
-| seed | | 1478895691 | 372014815 | 673093485 | FOURTH_SEED |
-| digest of the virtual values | | 66d65fbc | 759de133 | 83238b41 | FOURTH_DIGEST |
+| GPU | | H100 | H100 | H200 | H100 |
+| busy time, median / p90 | 8 / 25% | 9.4 / 26.4% | 8.5 / 20.2% | 7.3 / 19.1% | 5.0 / 13.2% |
+| kernels | 5 / 15% | 5.0 / 17.7% | 4.6 / 24.5% | 4.0 / 26.6% | 2.8 / 9.2% |
+| peak memory | 1 / 10% | 0.9 / 20.8% | 0.3 / 1.3% | 0.0 / 6.6% | 0.7 / 2.7% |
+| host time | | 20.9 / 39.9% | 28.2 / 42.5% | 35.1 / 53.0% | 39.6 / 53.8% |
+| same families, of 30 | 27 | 26 | 29 | 28 | 27 |
+| seed | | 1478895691 | 372014815 | 673093485 | 260689034 |
+| digest of the virtual values | | 66d65fbc | 759de133 | 83238b41 | 5a69dfcf |
 
-The second and the third examined the same version. Families are those of kernels with a tenth of
+The second and the third examined the same version. The fourth reached all goals; with their sign,
+its busy times are 0.6 % too short in the median. The farthest off are a BLOOM in bfloat16 (40 %
+too short), whose attention gets a bias, and a BEiT that is trained (34 % too long). Families are those of kernels with a tenth of
 the time or more, by a rule that was made after the first. Memory is without what cuBLAS keeps for
 the process (65 MiB on an H100); the virtual GPU's cuBLAS takes none.
 
