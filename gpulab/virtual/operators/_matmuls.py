@@ -108,7 +108,8 @@ def _implicit_gemm(
     n_taps = prod(weight.sizes[2:])
     # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else. For large
     # patches of halves it takes 32 channels at a time, however few there are.
-    is_patch = n_taps > _LARGE_PATCH and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
+    is_large = n_taps >= _LARGE_PATCH and out.sizes[1] > _LARGE_PATCH
+    is_patch = is_large and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
     lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
