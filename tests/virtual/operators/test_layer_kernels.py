@@ -65,6 +65,15 @@ def test_a_sum_of_two_types_takes_longer() -> None:
     assert mixed > 2 * alike
 
 
+def test_a_result_that_is_an_input_is_read_too() -> None:
+    """``out=`` the first factor takes as long as the product in place."""
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
+        x, y = torch.ones(2, 1 << 26, device="cuda")
+        calls = (lambda: torch.mul(x, y, out=x), lambda: x.mul_(y))
+        into, in_place = (duration_us(profiled(call)[-1]) for call in calls)
+    assert into == pytest.approx(in_place, rel=0.05)
+
+
 def test_each_kernel_waits_longer_for_slower_memory() -> None:
     """By the ratio of the clocks, for GPUs with the same kind of memory."""
     work = KernelWork("elementwise")
