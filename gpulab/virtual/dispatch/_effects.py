@@ -1,5 +1,6 @@
 """Find what a call does to memory: its results, what it reads and writes, and what it reshapes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -215,8 +216,11 @@ def _read(
     operator: Operator, tensors: list[VirtualTensor], writes: tuple[int, ...]
 ) -> tuple[int, ...]:
     # These replace all elements of what they write, so the kernel does not read it.
-    is_out = overload_name(operator.func) in {"out", "Tensor_out"}
-    skipped = set(writes) if operator.model.overwrites or is_out else set()
+    skipped = set(writes) if operator.model.overwrites else set()
+    if overload_name(operator.func) in {"out", "Tensor_out"}:
+        # The result may be an input, too, as in ``torch.mul(a, b, out=a)``.
+        found = Counter(map(id, tensors))
+        skipped = {i for i in writes if found[id(tensors[i])] == 1}
     if operator.model.takes_shape_alone:
         skipped.add(0)
     return tuple(i for i in range(len(tensors)) if i not in skipped)

@@ -151,9 +151,11 @@ def _forward_first(sizes: _Sizes) -> Names:
         whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
     elif sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_patch = sizes.n_taps == sizes.stride**2 <= 256  # noqa: PLR2004
-        is_small = n_touched <= 5.5e6 and sizes.n_taps <= 256  # noqa: PLR2004
-        is_direct = not sizes.is_half or is_small or is_patch
+        is_patch = sizes.n_taps == sizes.stride**2
+        # Large patches become many numbers in a vision transformer's first layer.
+        is_large = sizes.n_taps >= 256 and sizes.n_out > 256  # noqa: PLR2004
+        is_small = n_touched <= 5.5e6 or is_patch  # noqa: PLR2004
+        is_direct = not sizes.is_half or (is_small and not is_large)
     elif sizes.is_half:
         is_direct = sizes.n_summed <= 188  # noqa: PLR2004
     elif is_odd:

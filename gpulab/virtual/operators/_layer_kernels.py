@@ -91,7 +91,7 @@ def _single_linear(m: int, n: int, k: int, name: str) -> Names:
         if m * n <= 5_472:  # noqa: PLR2004
             return scaled
         return split if k > 208 else (name,)  # noqa: PLR2004
-    return scaled if k > 896 and _tiles(m, n, 64) <= 94 else (name,)  # noqa: PLR2004
+    return scaled if k > 896 and _tiles(m, n, 64) <= 64 else (name,)  # noqa: PLR2004
 
 
 def _tiles(m: int, n: int, size: int) -> int:

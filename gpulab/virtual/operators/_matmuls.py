@@ -26,6 +26,7 @@ _LARGE_RESULT = 1 << 23
 _FEW_ROWS = 64
 _MANY_FILTERS = 128
 _LARGE_PATCH = 256
+_LONG_ROW = 16_384
 _QUERIES_PER_TILE = 128
 
 
@@ -56,11 +57,15 @@ def _addmm(call: OperatorCall) -> KernelWork:
 def _matmul_shape(call: OperatorCall, kind: str) -> MatmulShape:
     # From the end, because addmm and baddbmm have the bias before the two factors.
     a, b = call.reads[-2:]
-    is_aligned = _is_aligned(a) and _is_aligned(b)
+    n = b.sizes[0] if call.name == "linear" else b.sizes[-1]
+    # Rows of results that do not begin at multiples of 16 bytes matter, too. For short ones the
+    # correction by sizes says how much; long ones, such as scores of words, were not measured.
+    has_odd_rows = n > _LONG_ROW and n * a.dtype.itemsize % _ALIGNED_BYTES != 0
+    is_aligned = _is_aligned(a) and _is_aligned(b) and not has_odd_rows
     # Its input may have any number of dimensions, and its weight is (n, k).
     if call.name == "linear":
-        return MatmulShape(1, prod(a.sizes[:-1]), b.sizes[0], a.sizes[-1], kind, is_aligned)
-    m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
+        return MatmulShape(1, prod(a.sizes[:-1]), n, a.sizes[-1], kind, is_aligned)
+    m, k = a.sizes[-2], a.sizes[-1]
     return MatmulShape(prod(a.sizes[:-2]), m, n, k, kind, is_aligned)
 
 
@@ -103,7 +108,8 @@ def _implicit_gemm(
     n_taps = prod(weight.sizes[2:])
     # cuDNN pads the channels to 16 bytes, and multiplies the zeros like everything else. For large
     # patches of halves it takes 32 channels at a time, however few there are.
-    is_patch = n_taps > _LARGE_PATCH and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
+    is_large = n_taps >= _LARGE_PATCH and out.sizes[1] > _LARGE_PATCH
+    is_patch = is_large and x.dtype.itemsize == 2  # noqa: PLR2004 # bytes of halves
     lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps

@@ -61,7 +61,9 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             enable_gqa and query.dim() == key.dim() == _N_DIMS and (query.size(1) != key.size(1))
         )
         # CUDA's kernel for halves has dropout and grouped queries, that for float32 has dropout.
-        is_whole = dropout_p > 0 or is_grouped
+        # All have the gradient of a mask. The CPU's operator has nothing of it.
+        is_learnt = attn_mask is not None and attn_mask.requires_grad
+        is_whole = dropout_p > 0 or is_grouped or is_learnt
         is_fused = _is_eligible(query, key, value, attn_mask, is_grouped=is_grouped)
         if not is_fused or (is_whole and not is_owner()):
             plain: torch.Tensor = original(
@@ -72,7 +74,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             return plain
 
         def attend() -> torch.Tensor:
-            if dropout_p:
+            if dropout_p or is_learnt:
                 factor = query.size(-1) ** -0.5 if scale is None else scale
                 function: Any = DroppedAttention
                 dropped: torch.Tensor = function.apply(
@@ -88,7 +90,6 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         def repeated() -> tuple[torch.Tensor, torch.Tensor]:
             return (_repeated(key, query), _repeated(value, query)) if is_grouped else (key, value)
 
-        # The CPU's fused operator has neither.
         if is_whole:
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
             works = _kernels(query, key, value, is_causal)
@@ -162,7 +163,7 @@ def _is_eligible(
     tensors = (query, key, value)
     if not all(isinstance(item, VirtualTensor) and item.dim() == _N_DIMS for item in tensors):
         return False
-    if mask is not None and (mask.requires_grad or not isinstance(mask, VirtualTensor)):
+    if mask is not None and not isinstance(mask, VirtualTensor):
         return False
     same = {(item.dtype, item.size(0), item.size(3)) for item in tensors}
     types = _HALVES if is_grouped else _TYPES

@@ -1,7 +1,7 @@
-"""Compute attention with dropout as CUDA's fused kernels do: no weights are kept for the gradient.
+"""Compute attention with dropout or a learnt bias as CUDA's fused kernels do, without its weights.
 
-PyTorch's formula would keep several matrices of all queries by all keys. This one keeps which
-weights were dropped, a byte each, and computes the weights again.
+PyTorch's formula would keep several matrices of all queries by all keys for the gradient. This one
+keeps which weights were dropped, a byte each, and computes the weights again.
 """
 
 from typing import Any
@@ -27,15 +27,16 @@ class DroppedAttention(torch.autograd.Function):
         scale: float,
     ) -> torch.Tensor:
         """Return the result, and keep which weights were dropped."""
-        shape = (*query.shape[:-1], key.shape[-2])
-        dropout_mask = torch.empty(shape, dtype=torch.bool, device=query.device).bernoulli_(
-            1 - dropout_p
-        )
+        dropout_mask = None
+        if dropout_p:
+            shape = (*query.shape[:-1], key.shape[-2])
+            dropout_mask = torch.empty(shape, dtype=torch.bool, device=query.device)
+            dropout_mask.bernoulli_(1 - dropout_p)
         ctx.save_for_backward(query, key, value, mask, dropout_mask)
         ctx.options = (dropout_p, is_causal, scale)
         with torch.autocast("cuda", enabled=False):
             weights = _weights(query, key, mask, is_causal=is_causal, scale=scale)
-            out = (weights * dropout_mask / (1 - dropout_p)).to(value.dtype) @ value
+            out = _dropped(weights, dropout_mask, dropout_p).to(value.dtype) @ value
         # CUDA's kernels write the heads of a query side by side.
         return out.transpose(1, 2).contiguous().transpose(1, 2)
 
@@ -47,13 +48,22 @@ class DroppedAttention(torch.autograd.Function):
         dropout_p, is_causal, scale = ctx.options
         with torch.autocast("cuda", enabled=False):
             weights = _weights(query, key, mask, is_causal=is_causal, scale=scale)
-            dropout_mask = dropout_mask / (1 - dropout_p)
-            of_value = (weights * dropout_mask).to(grad.dtype).mT @ grad
-            of_weights = (grad @ value.mT) * dropout_mask
+            of_value = _dropped(weights, dropout_mask, dropout_p).to(grad.dtype).mT @ grad
+            of_weights = _dropped(grad @ value.mT, dropout_mask, dropout_p)
             of_sums = (of_weights * weights).sum(-1, keepdim=True)
-            of_scores = (weights * (of_weights - of_sums) * scale).to(grad.dtype)
+            of_masked = weights * (of_weights - of_sums)
+            of_scores = (of_masked * scale).to(grad.dtype)
             of_query, of_key = of_scores @ key, of_scores.mT @ query
-        return of_query, of_key, of_value, None, None, None, None
+            of_mask = None
+            if ctx.needs_input_grad[3]:
+                of_mask = of_masked.sum_to_size(mask.shape).to(mask.dtype)
+        return of_query, of_key, of_value, of_mask, None, None, None
+
+
+def _dropped(
+    items: torch.Tensor, dropout_mask: torch.Tensor | None, dropout_p: float
+) -> torch.Tensor:
+    return items if dropout_mask is None else items * dropout_mask / (1 - dropout_p)
 
 
 def _weights(

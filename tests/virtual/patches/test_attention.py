@@ -96,6 +96,20 @@ def test_groups_of_queries_share_their_keys(gpu: VirtualGpu, dtype: torch.dtype)
     )
 
 
+def test_a_learnt_mask_gets_its_gradient(gpu: VirtualGpu) -> None:
+    """Attention stays one kernel, and the gradients of queries and mask are the host's."""
+    del gpu
+    host, mask = inputs(2, 2, 4, 8), torch.randn(1, 2, 4, 4)
+    found = []
+    for place in ("cuda", "cpu"):
+        query, key, value = (item.to(place) for item in host)
+        query, learnt = query.requires_grad_(), mask.clone().to(place).requires_grad_()
+        out = functional.scaled_dot_product_attention(query, key, value, attn_mask=learnt)
+        found.append(torch.autograd.grad((out * out).sum(), (query, learnt)))
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours.cpu(), theirs, atol=1e-4)
+
+
 def test_three_dimensions_run_as_several_kernels(gpu: VirtualGpu) -> None:
     """Attention of three dimensions runs as the formula's single operators."""
     device = [item.cuda() for item in inputs(2, 8, 16)]
