@@ -173,10 +173,11 @@ def paced(pairs: list[Pair]) -> str:
     pace = statistics.median(1 + pair.error for pair in pairs)
     sizes = sorted(abs((1 + pair.error) / pace - 1) for pair in pairs)
     p90 = statistics.quantiles(sizes, n=10, method="inclusive")[-1]
+    half = statistics.median(sizes)
     return (
-        f"The virtual host takes {pace:.2f} times as long as the recorded one, in the median. Divided "
-        f"by it, the unseen host times are off by {statistics.median(sizes):.1%} in the median and "
-        f"by {p90:.1%} in the p90 (goal: 15 and 35 %)."
+        f"The virtual host takes {pace:.2f} times as long as the recorded one, in the median. "
+        f"Divided by it, the\nunseen host times are off by {half:.1%} in the median and by {p90:.1%} "
+        "in the p90 (goal: 15 and 35 %)."
     )
 
 
