@@ -176,8 +176,8 @@ def paced(pairs: list[Pair]) -> str:
     half = statistics.median(sizes)
     return (
         f"The virtual host takes {pace:.2f} times as long as the recorded one, in the median. "
-        f"Divided by it, the\nunseen host times are off by {half:.1%} in the median and by {p90:.1%} "
-        "in the p90 (goal: 15 and 35 %)."
+        f"Divided by it, the\nunseen host times are off by {half:.1%} in the median and by "
+        f"{p90:.1%} in the p90 (goal: 15 and 35 %)."
     )
 
 
