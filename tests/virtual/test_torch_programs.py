@@ -29,9 +29,12 @@ def elapsed_s(work: Callable[[], object]) -> float:
 
 
 def settle(work: Callable[[], object], n_calls: int = 3) -> None:
-    """Call the work until its outputs come from cached memory, and wait."""
+    """Call the work until its outputs come from cached memory, wait, and warm the host."""
     for _ in range(n_calls):
         work()
+    torch.cuda.synchronize()
+    for _ in range(2):
+        torch.cuda._sleep(1)
     torch.cuda.synchronize()
 
 
@@ -346,7 +349,7 @@ def test_pinned_copies_return_and_pageable_ones_wait() -> None:
     pinned = torch.empty(1 << 24, pin_memory=True)
     assert pinned.is_pinned()
     assert not pageable.is_pinned()
-    assert elapsed_s(lambda: on_device.copy_(pinned, non_blocking=True)) < 20 * US
+    assert elapsed_s(lambda: on_device.copy_(pinned, non_blocking=True)) < 50 * US
     torch.cuda.synchronize()
     assert elapsed_s(lambda: on_device.copy_(pageable, non_blocking=True)) > 2e-3
 
