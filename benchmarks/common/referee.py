@@ -29,8 +29,9 @@ STATES = (HOT, READ, *WRITES)
 _US_PER_S = 1e6
 _FLUSH_S = 200e-6  # about what a flush and the sleep before each call take
 # Seconds for one reading, and its smallest and largest number of calls. Every answer has a reading
-# before it and one after it, so this decides how long a whole run takes.
-_BUDGET_S, _N_LEAST, _N_MOST = 0.03, 7, 31
+# before it and one after it, so this decides how long a whole run takes. With at most 31 calls the
+# readings themselves were 0.05 us off in the median, half of what an answer may be.
+_BUDGET_S, _N_LEAST, _N_MOST = 0.08, 7, 91
 
 
 @dataclass(frozen=True, slots=True)

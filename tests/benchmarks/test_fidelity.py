@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.common.folders import RECORDINGS
 from benchmarks.fidelity import recorded
+from benchmarks.fidelity.table import Pair, paced
 
 FITTED_TO = sorted({*RECORDINGS.glob("h200*.json")} - {RECORDINGS / "h200-host-time.json"})
 
@@ -19,3 +20,12 @@ def test_a_call_without_a_function_is_named() -> None:
     entry = {"family": "matmul", "role": "fit", "dtype": "float32", "parameters": {"m": 8}}
     with pytest.raises(LookupError, match="makes 'no such call'"):
         recorded.workload_of("no such call", entry)
+
+
+def test_errors_of_host_times_do_not_depend_on_the_hosts_pace() -> None:
+    """A virtual host that is four times as fast has the same errors after their median ratio."""
+    times = ((8.0, 8.0), (8.0, 10.0), (8.0, 4.0))
+    said = [paced([Pair(here, there * pace) for here, there in times]) for pace in (1, 0.25)]
+    after = [text.split("Divided")[1] for text in said]
+    assert after[0] == after[1]
+    assert "25.0% in the median and by 45.0% in the p90" in after[0]

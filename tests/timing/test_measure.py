@@ -610,7 +610,7 @@ def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPat
     ("method", "more_us", "stopped_by"),
     [
         ("calibrated", 0.15, "precision"),
-        ("calibrated", 0.3, "max_time"),
+        ("calibrated", 0.4, "max_time"),
         ("saturated", 0.15, "max_time"),
     ],
 )

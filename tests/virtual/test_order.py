@@ -83,8 +83,8 @@ def test_kernels_overlap_if_there_are_multiprocessors_for_both(gpu: VirtualGpu) 
 @pytest.mark.parametrize(
     ("pinned", "to_device", "host_at_most_s", "rate_gb_s"),
     [
-        (True, True, 20 * US, (50, 60)),
-        (True, False, 20 * US, (50, 60)),
+        (True, True, 100 * US, (50, 60)),
+        (True, False, 100 * US, (50, 60)),
         (False, True, 26 * MS, (11, 23)),
         (False, False, 26 * MS, (11, 23)),
     ],

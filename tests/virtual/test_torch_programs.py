@@ -28,9 +28,12 @@ def elapsed_s(work: Callable[[], object]) -> float:
 
 
 def settle(work: Callable[[], object], n_calls: int = 3) -> None:
-    """Call the work until its outputs come from cached memory, and wait."""
+    """Call the work until its outputs come from cached memory, wait, and warm the host."""
     for _ in range(n_calls):
         work()
+    torch.cuda.synchronize()
+    for _ in range(2):
+        torch.cuda._sleep(1)
     torch.cuda.synchronize()
 
 

@@ -274,13 +274,14 @@ def test_a_file_of_either_format_is_copied_to_the_device_once() -> None:
     """Both file formats take the same virtual time to load."""
     x = torch.zeros(1 << 16, device="cuda")
     torch.load(file_of(x))  # the first operator after another one costs more
-    durations_ns = set()
+    durations_ns = []
     for is_new in (True, False):
         file = file_of(x, _use_new_zipfile_serialization=is_new)
         start_ns = time.perf_counter_ns()
         torch.load(file)
-        durations_ns.add(time.perf_counter_ns() - start_ns)
-    assert len(durations_ns) == 1
+        durations_ns.append(time.perf_counter_ns() - start_ns)
+    # The host is not equally cold, which is far less than a copy.
+    assert durations_ns[0] == pytest.approx(durations_ns[1], abs=100)
 
 
 @pytest.mark.usefixtures("gpu")
