@@ -108,7 +108,7 @@ def _take(page: "Page", address: str, name: str, path: Path) -> None:
     page.wait_for_timeout(_REST_MS)
     if shot.click is not None:
         x, y = shot.click
-        notebook.locator(".gpulab-timeline canvas.chart").click(position={"x": x, "y": y})
+        notebook.locator(".gpulab-timeline svg.chart").click(position={"x": x, "y": y})
     else:
         page.mouse.move(0, 0)  # away from what would show that it is pointed at
     notebook.locator(shot.top).first.evaluate("element => element.scrollIntoView()")

@@ -312,14 +312,12 @@ exercises.compare("07.ahead", ahead)
 # %%
 tenths = range(0, 21, 2)
 sweep = pd.DataFrame({"sleep_us": [add_host_s * 1e5 * tenth for tenth in tenths]})
-sweep["ahead"] = [
+sweep["samples ahead"] = [
     samples_after(add_host_s * tenth / 10, lambda: tiny.add_(1))[0] for tenth in tenths
 ]
-best = sweep.loc[sweep["ahead"].idxmax()]
-finding = (
-    f"After a sleep of {best['sleep_us']:.0f} µs Python is ahead in {best['ahead']:.0f} of 40"
-)
-plots.line(sweep, x="sleep_us", y="ahead", title=finding)
+sleep_us, n_ahead = sweep.loc[sweep["samples ahead"].idxmax()]
+finding = f"After a sleep of {sleep_us:.0f} µs Python is ahead in {n_ahead:.0f} of 40"
+plots.line(sweep, x="sleep_us", y="samples ahead", title=finding)
 
 # %% [markdown]
 # A little less than the time of the whole batch can do, because the GPU needs time for the

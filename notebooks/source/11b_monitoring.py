@@ -175,8 +175,8 @@ exercises.check("11.monitors", wrong)
 #
 # ## A live picture
 #
-# `live.load` calls a piece of work again and again, and draws clock, power, temperature and
-# GPU-Util while it runs. Press *Stop*, or interrupt the kernel, to end it.
+# `live.load` calls a piece of work again and again, and draws clock and power while it runs.
+# Temperature and GPU-Util are in its table. Press *Stop*, or interrupt the kernel, to end it.
 
 # %%
 live.load(matmuls, duration_s=2)

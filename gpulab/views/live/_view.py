@@ -67,6 +67,9 @@ def view_of_figure(figure: Figure, note: str) -> dict[str, Any]:
 
 
 def _panel(ax: "Axes") -> dict[str, Any]:
+    from matplotlib.collections import LineCollection
+    from matplotlib.text import Annotation
+
     # A page's axes go up and to the right, so rows that are counted downward get a minus.
     down = -1.0 if ax.yaxis_inverted() else 1.0
     curves, rules = [], []
@@ -82,15 +85,16 @@ def _panel(ax: "Axes") -> dict[str, Any]:
         elif line.get_marker() not in _CAPS:
             curves.append(_curve(line, name, down))
     intervals = [
-        {"from": [x1, down * y1], "to": [x2, down * y2], "colour": _themed(colours[0])}
+        {"from": [x1, down * y1], "to": [x2, down * y2], "colour": _themed(colour)}
         for collection in ax.collections
-        if hasattr(collection, "get_segments") and len(colours := collection.get_colors())
+        if isinstance(collection, LineCollection)
+        for colour in np.atleast_2d(collection.get_edgecolor())[:1]
         for (x1, y1), (x2, y2) in collection.get_segments()
     ]
     texts = [
         {"at": [float(text.xy[0]), down * float(text.xy[1])], "text": text.get_text()}
         for text in ax.texts
-        if getattr(text, "xycoords", "") == "data" and text.get_text() != ""
+        if isinstance(text, Annotation) and text.xycoords == "data" and text.get_text()
     ]
     along = [[each["from"], each["to"]] for each in intervals]
     points = [at for part in ([curve["points"] for curve in curves] + along) for at in part]

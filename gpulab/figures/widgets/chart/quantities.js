@@ -12,11 +12,20 @@ const THOUSANDS = [
 ];
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB"];
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const MOST_DECIMALS = 12;
 const LARGEST_PLAIN = 10_000; // above it, a power of two is shorter on an axis
+
+// A number with commas, as toLocaleString("en") writes it. Its first call would load the rules of all
+// languages, a tenth of the time to the first picture.
+export function plain(value) {
+  const [whole, part = ""] = value.toFixed(MOST_DECIMALS).split("."),
+    decimals = part.replace(/0+$/, "");
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (decimals && `.${decimals}`);
+}
 
 export function digits(value, count = 3) {
   const rounded = Number(value.toPrecision(count));
-  return rounded >= 10 ** (count - 1) ? Math.round(rounded).toLocaleString("en") : value.toPrecision(count);
+  return rounded >= 10 ** (count - 1) ? plain(Math.round(rounded)) : value.toPrecision(count);
 }
 
 export function timeText(seconds) {
@@ -38,13 +47,13 @@ export function bytesText(bytes) {
 }
 
 export function ratioText(ratio) {
-  return Number(ratio.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 12 });
+  return plain(Number(ratio.toPrecision(3)));
 }
 
 export function sizeText(size) {
   const power = Math.log2(size);
   if (size > LARGEST_PLAIN && Number.isInteger(power)) return `2^${power}`;
-  return Number(Number.isInteger(size) ? size : size.toPrecision(3)).toLocaleString("en");
+  return plain(Number(Number.isInteger(size) ? size : size.toPrecision(3)));
 }
 
 export function sizeTick(size) {
@@ -57,7 +66,7 @@ export function timeTick(seconds) {
 }
 
 export function decadeTick(value) {
-  return value >= 1 ? value.toLocaleString("en") : String(Number(value.toPrecision(1)));
+  return value >= 1 ? plain(value) : String(Number(value.toPrecision(1)));
 }
 
 export function rateTick(flopsPerSecond) {

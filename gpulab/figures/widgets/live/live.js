@@ -9,7 +9,7 @@ import { Axis } from "../chart/axis.js";
 import { Frame } from "../chart/frame.js";
 import { lineNames } from "../chart/line_names.js";
 import { Plane } from "../chart/plane.js";
-import { digits, timeText } from "../chart/quantities.js";
+import { digits, plain, timeText } from "../chart/quantities.js";
 import { Reach } from "../chart/reach.js";
 import { tag } from "../shared.js";
 import style from "./look.css";
@@ -150,10 +150,6 @@ function upright({ top, bottom }, x) {
 function besideUpright(rules, value, at) {
   const isFirst = rules.some(rule => rule.axis === "x" && rule.value > value);
   return isFirst ? { class: "tick end", x: at - 3 } : { class: "tick", x: at + 3 };
-}
-
-function plain(value) {
-  return value.toLocaleString("en", { maximumFractionDigits: 12 });
 }
 
 // The quantity of an axis, and its value as a sentence has it: with three digits and a unit.
