@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 13b The clinic, second part
 #
-# Five programs let work run side by side, and none does what its author wants. What is wrong with
-# each, and how do you mend it?
+# Five programs run work side by side. What is wrong with each, and how do you mend it?
 
 # %%
 import torch
