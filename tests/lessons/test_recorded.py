@@ -77,7 +77,7 @@ def single_runs() -> Iterator[Said]:
     yield "07", form, [relus["events_us"], relus["hot_kernels_us"]]
     yield "07", "1,000,000 cycles take {:.2f} ms", [visit["sleep_ms"]["1000000"]]
     yield from copies_of(visit)
-    yield "09", "crossed near n = {:.0f}0", [crossing_of(visit["cross_mm"]) / 10]
+    yield "09", "crossed at n = {:.0f}", [crossing_of(visit["cross_mm"])]
 
 
 def launches_of(works: dict[str, Any]) -> Iterator[Said]:
