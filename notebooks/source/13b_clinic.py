@@ -23,7 +23,7 @@ gpulab.use("auto")
 
 # %% tags=["exercise"]
 def double(x):
-    torch.cuda._sleep(20_000_000)  # a long kernel before
+    torch.cuda._sleep(40_000_000)  # a long kernel before
     return x * 2
 
 
@@ -143,7 +143,7 @@ exercises.predict("13b.patient-9")
 
 # %%
 x = lab.numbers()
-torch.cuda._sleep(20_000_000)
+torch.cuda._sleep(40_000_000)
 print(f"{add_on_host(x):,.0f} in place of 499,500")
 exercises.compare("13b.patient-9", lab.race(lambda: add_on_host(lab.numbers())))
 
@@ -181,7 +181,7 @@ def upload(batches):
 exercises.predict("13b.patient-10")
 
 # %%
-torch.cuda._sleep(20_000_000)
+torch.cuda._sleep(40_000_000)
 print(upload(lab.batches())[:, 0].tolist())
 exercises.compare("13b.patient-10", lab.race(lambda: upload(lab.batches())))
 
