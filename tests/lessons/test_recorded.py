@@ -219,8 +219,8 @@ def floors() -> Iterator[Said]:
 
 def cold_hosts() -> Iterator[Said]:
     """Yield what lesson 01 says about a launch after a wait."""
-    host = read("gpulab", "data", "host.json")["hosts"]["h100-sxm-2026-11"]
-    after = dict(zip(host["waits_us"], host["after_wait"], strict=True))
+    cold = read("gpulab", "data", "host.json")["cold"]
+    after = dict(zip(cold["waits_us"], cold["after_wait"], strict=True))
     form = (
         "after a wait of 0.1 ms a launch takes {:.2f} times as long, after 2.7 ms {:.1f} times "
         "and after 21 ms {:.1f} times"
