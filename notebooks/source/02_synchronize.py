@@ -268,7 +268,7 @@ def ended(names):
     return " and ".join(name for name in names if ends[name].query()) or "neither"
 
 
-launch("A", left, 1_000_000)
+launch("A", left, 10_000_000)
 torch.cuda.synchronize()
 print(ended("A"), "has ended")
 
@@ -279,8 +279,8 @@ print(ended("A"), "has ended")
 
 # %%
 def wait_for_a_stream():
-    launch("A", left, 1_000_000)
-    launch("B", right, 3_000_000)
+    launch("A", left, 10_000_000)
+    launch("B", right, 30_000_000)
     left.synchronize()
 
 
@@ -295,8 +295,8 @@ plots.timeline(gpulab.timeline(wait_for_a_stream), names="AB", title=title)
 
 # %%
 def wait_for_an_event():
-    launch("A", left, 1_000_000)
-    launch("B", left, 3_000_000)
+    launch("A", left, 10_000_000)
+    launch("B", left, 30_000_000)
     ends["A"].synchronize()
 
 
@@ -312,9 +312,9 @@ plots.timeline(gpulab.timeline(wait_for_an_event), names="AB", title=title)
 
 # %%
 def let_a_stream_wait():
-    launch("A", left, 1_000_000)
+    launch("A", left, 10_000_000)
     right.wait_event(ends["A"])
-    launch("B", right, 1_000_000)
+    launch("B", right, 10_000_000)
 
 
 exercises.predict("02.gpu-side")
@@ -339,11 +339,11 @@ plots.timeline(gpulab.timeline(let_a_stream_wait), names="AB", title=title)
 
 # %%
 def wait_for_what_is_there():
-    launch("A", left, 1_000_000)
+    launch("A", left, 10_000_000)
     right.wait_stream(left)
     with torch.cuda.stream(left):
-        torch.cuda._sleep(3_000_000)  # C
-    launch("B", right, 100_000)
+        torch.cuda._sleep(30_000_000)  # C
+    launch("B", right, 1_000_000)
     ends["B"].synchronize()
 
 

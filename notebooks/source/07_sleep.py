@@ -112,18 +112,19 @@ def pairs_after_sleep(fn, n_pairs, n_cycles):
 
 
 # %%
-five_s, _ = pairs_after_sleep(lambda: relus(x), n_pairs=5, n_cycles=2_000_000)
+five_s, five_host_s = pairs_after_sleep(lambda: relus(x), n_pairs=5, n_cycles=20_000_000)
 exercises.compare("07.slept", median(five_s))
 
 # %% [markdown]
 # The same kernels, without Python between them. The rest is the floor of the pair and the short
 # pauses from kernel to kernel.
 #
-# Five pairs are few. Record 40 of them after the same sleep. *Recorded* on an H200: 1,000,000
-# cycles take 0.51 ms.
+# Five pairs are few. Record 40 of them, and let the GPU sleep three times as long as Python needed
+# for the five. *Recorded* on an H200: 1,000,000 cycles take 0.51 ms.
 
 # %%
-short_s, host_s = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=2_000_000)
+n_cycles = int(3 * five_host_s * 2e9)  # 2e9 cycles take about a second
+short_s, host_s = pairs_after_sleep(lambda: relus(x), n_pairs=40, n_cycles=n_cycles)
 plots.readings_in_order(
     {"reading": short_s}, what="pair", before="Python is ahead", after="the GPU waits for Python"
 )
@@ -362,7 +363,8 @@ def pace_s(tensor, n_calls=50):
 
 
 paces = pd.DataFrame({"exponent": [10, 12, 14, 16, 18, 20, 22, 24]})
-paces["time_us"] = [1e6 * pace_s(torch.zeros(2**n, device="cuda")) for n in paces["exponent"]]
+tensors = [torch.zeros(2**n, device="cuda") for n in paces["exponent"]]
+paces["time_us"] = [1e6 * median(pace_s(tensor) for _ in range(5)) for tensor in tensors]
 paces.round(2)
 
 # %%

@@ -415,11 +415,11 @@ pd.Series(fresh.samples_s, name="µs").mul(1e6).round(1).to_frame()
 # | graph | a hot cache, shorter pauses | if your program launches one by one |
 
 # %% [markdown]
-# The sum is longer than its launch and finds its input in the cache, so the flush changes it and
-# the sleep does not. The matmul has none of these faults: except for *naive*, which reads the
-# launch alone, its errors are similar in microseconds, and small next to a long kernel. So do not
-# ask which method is best. Ask how large its error is, compared with the difference that you want
-# to see.
+# The sum finds its input in the cache, so the flush changes it. It is longer than its launch,
+# unless the host is slow, so the sleep does not. The matmul has none of these faults: except for
+# *naive*, which reads the launch alone, its errors are similar in microseconds, and small next to
+# a long kernel. So do not ask which method is best. Ask how large its error is, compared with the
+# difference that you want to see.
 
 # %% tags=["exercise"]
 exercises.ask("07.which-rung")

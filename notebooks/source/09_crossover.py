@@ -306,7 +306,7 @@ pd.Series(shorts, name="crossing").to_frame()
 # the noise of the points beside the crossing. It leaves out
 #
 # - how the curves bend between two sizes,
-# - other days: the same kind of GPU crossed near n = 180 (*recorded* in November 2026),
+# - other days: on another one an H200 crossed at n = 185 (*recorded* in November 2026),
 # - other threads, clocks, versions, and everything else that belongs to a machine.
 #
 # If your curves cross more than once, other programs probably disturbed the CPU: run the cells

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 13b The clinic, second part
 #
-# Five programs let work run side by side, and none does what its author wants. What is wrong with
-# each, and how do you mend it?
+# Five programs run work side by side. What is wrong with each, and how do you mend it?
 
 # %%
 import torch
@@ -24,7 +23,7 @@ gpulab.use("auto")
 
 # %% tags=["exercise"]
 def double(x):
-    torch.cuda._sleep(20_000_000)  # a long kernel before
+    torch.cuda._sleep(40_000_000)  # a long kernel before
     return x * 2
 
 
@@ -144,7 +143,7 @@ exercises.predict("13b.patient-9")
 
 # %%
 x = lab.numbers()
-torch.cuda._sleep(20_000_000)
+torch.cuda._sleep(40_000_000)
 print(f"{add_on_host(x):,.0f} in place of 499,500")
 exercises.compare("13b.patient-9", lab.race(lambda: add_on_host(lab.numbers())))
 
@@ -182,7 +181,7 @@ def upload(batches):
 exercises.predict("13b.patient-10")
 
 # %%
-torch.cuda._sleep(20_000_000)
+torch.cuda._sleep(40_000_000)
 print(upload(lab.batches())[:, 0].tolist())
 exercises.compare("13b.patient-10", lab.race(lambda: upload(lab.batches())))
 

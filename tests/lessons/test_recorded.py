@@ -77,7 +77,7 @@ def single_runs() -> Iterator[Said]:
     yield "07", form, [relus["events_us"], relus["hot_kernels_us"]]
     yield "07", "1,000,000 cycles take {:.2f} ms", [visit["sleep_ms"]["1000000"]]
     yield from copies_of(visit)
-    yield "09", "crossed near n = {:.0f}0", [crossing_of(visit["cross_mm"]) / 10]
+    yield "09", "crossed at n = {:.0f}", [crossing_of(visit["cross_mm"])]
 
 
 def launches_of(works: dict[str, Any]) -> Iterator[Said]:
@@ -219,8 +219,8 @@ def floors() -> Iterator[Said]:
 
 def cold_hosts() -> Iterator[Said]:
     """Yield what lesson 01 says about a launch after a wait."""
-    host = read("gpulab", "data", "host.json")["hosts"]["h100-sxm-2026-11"]
-    after = dict(zip(host["waits_us"], host["after_wait"], strict=True))
+    cold = read("gpulab", "data", "host.json")["cold"]
+    after = dict(zip(cold["waits_us"], cold["after_wait"], strict=True))
     form = (
         "after a wait of 0.1 ms a launch takes {:.2f} times as long, after 2.7 ms {:.1f} times "
         "and after 21 ms {:.1f} times"
