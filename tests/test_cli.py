@@ -284,6 +284,8 @@ def test_a_baseline_decides_the_exit_code(tmp_path: Path) -> None:
     other = _run("time", "--gpu", "A100", *SETUP[2:], "a + b", "--of", base, "--at-most", "9")
     assert other.exit_code == 1
     assert "not comparable, because the GPU was NVIDIA H200, and then" in other.stderr
+    assert "measure both on one machine and in the same way" in other.stderr
+    assert "clocks.lock" not in other.stderr
 
 
 def test_two_statements_are_timed_in_turns() -> None:
