@@ -153,13 +153,6 @@ def doctor(*, as_json: bool) -> None:
     _echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))
 
 
-def _number_or_auto(text: str) -> float | str:
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number nor auto") from None
-
-
 @main.command("time", epilog="Example: gpulab time script.py:function --of base.json")
 @click.argument("lines", metavar="STATEMENT|SCRIPT.py:FUNCTION", nargs=-1, required=True)
 @click.option("-s", "--setup", multiple=True, help="Runs once before, and is not timed.")
@@ -169,16 +162,8 @@ def _number_or_auto(text: str) -> float | str:
 @click.option("--cache", help="hot or cold; default: that of the method.")
 @click.option("--precision", type=float, help="Half the interval, as a share; default: 0.01.")
 @click.option("--max-time", "max_time_s", type=float, help="Seconds of sampling.")
-@click.option(
-    "--flops", type=_number_or_auto, metavar="NUMBER|auto", help="Of one call; auto: counted."
-)
-@click.option(
-    "--bytes",
-    "size_bytes",
-    type=click.FloatRange(0),
-    metavar="NUMBER",
-    help="Of one call; both print rates.",
-)
+@click.option("--flops", metavar="NUMBER|auto", help="Of one call, or an expression: 2*n**3.")
+@click.option("--bytes", "size_bytes", metavar="NUMBER", help="Of one call; both print rates.")
 @click.option("--gpu", default="auto", show_default=True, help="As for gpulab.use().")
 @click.option("--vs", metavar="STATEMENT", help="Compare with this, in turns.")
 @click.option("--of", type=click.Path(path_type=Path), help="Compare with a saved measurement.")
@@ -201,6 +186,8 @@ def time_work(  # noqa: PLR0913 # one for each option
     ladder: bool,
     save: Path | None,
     as_json: bool,
+    flops: str | None,
+    size_bytes: str | None,
     **options: Any,  # noqa: ANN401 # those of `measure`
 ) -> None:
     """Time statements, or a function of a script, as python -m timeit does for the CPU.
@@ -238,6 +225,7 @@ def time_work(  # noqa: PLR0913 # one for each option
         click.echo(visible(f"no CUDA GPU in use: {in_use}"), err=True)
     with _in_words(), in_use.virtual or nullcontext():
         names = timing.run_setup("\n".join(setup))
+        chosen |= timing.amounts_in(names, flops=flops, size_bytes=size_bytes)
         work = timing.work_of(text, names)
         other = base if vs is None else timing.work_of(vs, names)
         if ladder:

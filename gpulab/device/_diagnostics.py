@@ -96,15 +96,15 @@ def _processes_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
 
 
 def _profiler_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:
-    instead = "CUDA events"
     if obstacle is not None:
-        return DiagnosisRow("profiler", "not usable", "there is no GPU to trace", instead)
+        virtual = "the virtual GPU's own records"
+        return DiagnosisRow("profiler", "not usable", "there is no GPU to trace", virtual)
     from torch import profiler
 
     activities: Any = profiler.supported_activities
     if profiler.ProfilerActivity.CUDA not in activities():
         return DiagnosisRow(
-            "profiler", "not usable", "this torch was built without CUPTI", instead
+            "profiler", "not usable", "this torch was built without CUPTI", "CUDA events"
         )
     return DiagnosisRow("profiler", "usable", "this torch was built with CUPTI")
 

@@ -108,8 +108,9 @@ class CudaTimeMagics(Magics):
         --precision X     stop when the 95 % interval of the median is within this
                           share of it (default 0.01)
         --max-time S      stop sampling after this many seconds (default 1)
-        --flops N         floating-point operations of a call, or auto for PyTorch's count:
-                          the result has FLOP/s and its share of the data sheet's peak
+        --flops N         floating-point operations of a call, such as 2*n**3 with your n,
+                          or auto for PyTorch's count: the result has FLOP/s and its share
+                          of the data sheet's peak
         --bytes N         bytes that a call moves: the same for bytes per second
         --each "CODE"     runs before each call and is not timed, such as "w.grad = None"
                           for a backward pass

@@ -30,7 +30,8 @@ class CellOptions:
     ``measurement`` has those of :func:`gpulab.measure`. ``save_as`` and ``stream`` are names of
     variables; ``versus`` is that of the measurement, or of the function, to compare with.
     ``backend`` is ``"auto"``, ``"cuda"`` or ``"virtual"``. ``each`` is code that runs before each
-    sample. With ``runs_after`` the cell is executed once more, untimed, in the user's namespace.
+    sample; ``flops_text`` and ``bytes_text`` are expressions. With ``runs_after`` the cell is
+    executed once more, untimed, in the user's namespace.
     """
 
     measurement: "MeasurementOptions"
@@ -43,6 +44,8 @@ class CellOptions:
     versus: str | None = None
     backend: str = "auto"
     each: str = ""
+    flops_text: str = ""
+    bytes_text: str = ""
     seed: int | None = None
     stream: str | None = None
     runs_after: bool = False
@@ -114,6 +117,7 @@ _Option = _Value | _SharedValue | _Flag
 
 BACKENDS = ("auto", "cuda", "virtual")
 _NAME = "the name of a variable"
+_AMOUNT = 'a number, or an expression of your variables such as "2 * n**3"'
 
 # Each spelling of an option, and the field that it sets.
 _OPTIONS: dict[str, _Option] = {
@@ -137,8 +141,8 @@ _OPTIONS: dict[str, _Option] = {
     "--warmup": _SharedValue("n_warmup", int),
     "--precision": _SharedValue("precision", float),
     "--max-time": _SharedValue("max_time_s", _finite),
-    "--flops": _SharedValue("flops", lambda text: text if text == "auto" else _finite(text)),
-    "--bytes": _SharedValue("size_bytes", _finite),
+    "--flops": _Value("flops_text", _unquoted, bool, _AMOUNT),
+    "--bytes": _Value("bytes_text", _unquoted, bool, _AMOUNT),
     "--each": _Value("each", _unquoted, bool, 'code, in quotes: --each "w.grad = None"'),
     "--seed": _Value("seed", int, lambda n: 0 <= n < 2**64, "a whole number, 0 or more"),
     "--stream": _Value("stream", str, _is_name, _NAME),

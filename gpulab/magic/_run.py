@@ -2,10 +2,11 @@
 
 from asyncio import AbstractEventLoop
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
+from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import counted
 from gpulab.device.work import Work
 from gpulab.magic._cell import Shell, TimedCode, build_work
@@ -46,11 +47,12 @@ def timed_result(
         # After this wait, the user's stream may read inputs that another stream has written.
         wait_for_earlier_work()
         stream = _find_stream(options.stream, variables)
+        amounts = _amounts(options, variables)
         seed(options.seed)
         with torch.cuda.stream(stream):
             work, before_each = build_work(shell, timed, local_scope, loop)()
             setup = before_each if timed.each else None
-            result, text = _run(work, options, other, setup)
+            result, text = _run(work, options, other, {"setup": setup, **amounts})
             return result, f"{text}\n{_ADDS}" if timed.adds_gradients else text
 
 
@@ -78,16 +80,16 @@ def _run(
     work: Work,
     options: CellOptions,
     other: "Measurement | Work | None",
-    setup: Work | None,
+    more: dict[str, Any],
 ) -> tuple[object, str]:
     from gpulab.device.measurement import Measurement
     from gpulab.timing import compare, measure
 
     if options.shows_ladder:
-        return _time_by_every_method(work, options, setup)
+        return _time_by_every_method(work, options, more["setup"])
     if options.shows_timeline:
         return _trace(work)
-    asked = options.measurement.arguments() | {"setup": setup}
+    asked = options.measurement.arguments() | more
     if other is not None and not isinstance(other, Measurement):
         # The other one comes first, so that the ratio is that of the cell over it.
         labels = (options.versus or "", "the cell")
@@ -123,6 +125,16 @@ def _trace(work: Work) -> tuple[object, str]:
 
     traced = timeline(work)
     return traced, str(traced.summary())
+
+
+def _amounts(options: CellOptions, variables: Mapping[str, object]) -> dict[str, float | str]:
+    """Return the counts of a call, from the expressions in the options."""
+    from gpulab.timing import amounts_in
+
+    try:
+        return amounts_in(variables, flops=options.flops_text, size_bytes=options.bytes_text)
+    except InvalidOptionError as error:
+        raise UsageError(str(error)) from None
 
 
 def _find_stream(name: str | None, variables: Mapping[str, object]) -> "torch.cuda.Stream | None":

@@ -384,8 +384,11 @@ def _changes(first: Measurement, second: Measurement) -> Iterator[str]:
 
 def _differences(first: Measurement, second: Measurement) -> Iterator[str]:
     """Yield why two measurements that were taken at different times are not comparable."""
-    yield from _changes(first, second)
-    if clocks_differ(first, second):
+    if changes := [*_changes(first, second)]:
+        # The clock of another GPU is another one, too, and to lock it would not help.
+        yield from changes
+        yield "measure both on one machine and in the same way"
+    elif clocks_differ(first, second):
         old_mhz, new_mhz = (record.conditions.clock_after_mhz for record in (first, second))
         yield (
             f"the clock was {old_mhz} MHz, and then {new_mhz} MHz; time both functions in "

@@ -6,15 +6,17 @@ import linecache
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
 
 from gpulab.core.errors import InvalidOptionError, NotReadError, UnknownNameError
 from gpulab.core.foreign_text import one_line
+from gpulab.core.requirements import NOT_NEGATIVE
 from gpulab.device.work import Work
-from gpulab.timing._options import refuse_uncallable
+from gpulab.timing._options import AUTO, refuse_uncallable
 
-__all__ = ["run_setup", "users_traceback", "work_of"]
+__all__ = ["amounts_in", "run_setup", "users_traceback", "work_of"]
 
 
 _SETUP, _STATEMENT = "<setup>", "<statement>"
@@ -52,6 +54,31 @@ def work_of(text: str, names: dict[str, object]) -> Work:
     return lambda: exec(code, names)  # noqa: S102  # as above
 
 
+def amounts_in(
+    names: Mapping[str, object], *, flops: str | None, size_bytes: str | None
+) -> dict[str, float | str]:
+    """Return the counts of a call from their expressions; `InvalidOptionError` if one has none."""
+    given = {"flops": ("--flops", flops), "size_bytes": ("--bytes", size_bytes)}
+    return {
+        field: text if (field, text) == ("flops", AUTO) else _amount(option, text, names)
+        for field, (option, text) in given.items()
+        if text
+    }
+
+
+def _amount(option: str, text: str, names: Mapping[str, object]) -> float:
+    try:
+        value = eval(_compiled(text, f"<{option}>", "eval"), dict(names))  # noqa: S307  # as above
+    except Exception as error:
+        raise InvalidOptionError(
+            f"{option} {text}: {type(error).__name__}: {error}; give a number, or an expression "
+            "of variables that exist already"
+        ) from error
+    if not NOT_NEGATIVE.accepts(value):
+        raise InvalidOptionError(f"{option} {text}; it must be {NOT_NEGATIVE.wanted}")
+    return float(value)
+
+
 def users_traceback(error: BaseException) -> str:
     """Return the text of an error's traceback without the frames of gpulab and of imports."""
     report = traceback.TracebackException.from_exception(error)
@@ -61,10 +88,10 @@ def users_traceback(error: BaseException) -> str:
     return "".join([*head, *stack, *report.format_exception_only()]).rstrip()
 
 
-def _compiled(text: str, filename: str) -> CodeType:
+def _compiled(text: str, filename: str, mode: str = "exec") -> CodeType:
     # Otherwise a traceback would have no source lines.
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    return compile(text, filename, "exec")
+    return compile(text, filename, mode)
 
 
 def _script(path: Path, names: dict[str, object]) -> ModuleType:

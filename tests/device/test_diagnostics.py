@@ -322,7 +322,7 @@ def test_rows_without_a_gpu() -> None:
         *("clocks", "not readable", "there is no GPU to read", "nothing; results carry no clock")
     )
     assert rows["profiler"] == DiagnosisRow(
-        *("profiler", "not usable", "there is no GPU to trace", "CUDA events")
+        *("profiler", "not usable", "there is no GPU to trace", "the virtual GPU's own records")
     )
 
 

@@ -468,7 +468,7 @@ def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
 def test_counts_of_a_cell_give_rates(notebook: Notebook) -> None:
     """--flops and --bytes print a line with the rate each, below that of the time."""
     ran = notebook.last(
-        "%%cudatime --flops auto --bytes 1e6 -r 6 a = torch.ones(64, 64, device='cuda')\na @ a"
+        "%%cudatime --flops auto --bytes 10**6 -r 6 a = torch.ones(64, 64, device='cuda')\na @ a"
     )
     time, flops, size = ran.out.splitlines()[1:4]
     assert "per call" in time

@@ -87,12 +87,8 @@ class Sweep:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return what is in the file that ``out=`` named, without measuring anything.
 
-        Raises
-        ------
-        InvalidOptionError
-            If the file cannot be read, or is a finished recording.
-        SchemaVersionError
-            If it is not the file of a sweep, has another version, or is damaged.
+        If it cannot be read, this raises `InvalidOptionError`; if it is no sweep's, of another
+        version or damaged, `SchemaVersionError`.
 
         Examples
         --------
@@ -118,18 +114,15 @@ class Sweep:
         """
         own = [point for point in self.points if isinstance(point, FunctionPoint)]
         others = [point for point in self.points if isinstance(point, Point)]
-        if not own:
-            return frame_of(others)
-        table = function_frame(own)
-        if not others:
-            return table
-        import pandas as pd
+        if own and others:  # only in a file that was loaded
+            import pandas as pd
 
-        return pd.concat([table, frame_of(others)], ignore_index=True)
+            return pd.concat([function_frame(own), frame_of(others)], ignore_index=True)
+        return function_frame(own) if own else frame_of(others)
 
     def __str__(self) -> str:
-        n_tasks = len(self.points) + len(self.missing)
         devices = [device_label(point.device_name, point.source) for point in self.points]
+        n_tasks = len(self.points) + len(self.missing)
         n_points = f"{len(self.points)} of {counted(n_tasks, 'point')}"
         lines = ["; ".join([n_points, *dict.fromkeys(devices)])]
         lines += [f"failed: {point.task}: {one_line(point.error)}" for point in self.failures()]
