@@ -38,7 +38,7 @@ class FlushTrial:
     clean_s: float
     dirty_s: float
     own_s: float
-    error: Exception | None = None
+    error: BaseException | None = None
     waits: bool = False
     touched_l2: float = inf
 
