@@ -762,6 +762,9 @@ def no_copies_in_the_time(step: Model, data: Tensor, n_steps: int) -> float:
     return (time.perf_counter() - start) / n_steps
 
 
+wrong("steps-missing", "case-08.mend")(
+    changed(waits_and_copies, "one_step_less", "range(n_steps) -> range(n_steps - 1)")
+)
 wrong("no-result", "case-08.mend")(
     changed(waits_and_copies, "no_copy_back", 'x.to("cpu") -> pass')
 )
