@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
 from math import isclose
 from statistics import median
 
@@ -131,9 +130,11 @@ class TimerFunction(FunctionJudge):
         with device.active() as in_use:
             spin(1)  # so that the first timed call does not pay for loading the kernel
             is_virtual = in_use.virtual is not None
-            tries = (self._mistake(function, is_virtual) for _ in range(_n_tries(is_virtual)))
-            mistakes = list(takewhile(bool, tries))  # until one try finds none
-        return mistakes[0] if len(mistakes) == _n_tries(is_virtual) else self.why
+            mistake = self._mistake(function, is_virtual)
+            for _ in range(_n_tries(is_virtual) - 1):
+                if mistake is not None:
+                    mistake = self._mistake(function, is_virtual)
+        return mistake or self.why
 
     def _mistake(self, function: Callable[..., object], is_virtual: bool) -> Diagnosis | None:  # noqa: FBT001  # of one try
         idle = _read(function)
