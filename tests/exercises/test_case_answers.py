@@ -369,6 +369,11 @@ def three_buffers(batches: Sequence[Tensor], step: Step) -> list[object]:
     return [start.elapsed_time(end) / 1e3, torch.stack(results)]
 
 
+right("case-04.mend")(
+    changed(three_buffers, "host_waits_for_each_copy", "non_blocking=True -> non_blocking=False")
+)
+
+
 @right("case-04.mend")
 def steps_in_the_side_stream(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
     buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
