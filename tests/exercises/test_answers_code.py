@@ -1,6 +1,7 @@
 """Functions of learners run on the virtual GPU, and each typical mistake gets its diagnosis."""
 
 import datetime as dt
+import itertools
 import time
 import timeit
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from torch.utils.benchmark import Timer
 
 import gpulab
 from gpulab import exercises
+from gpulab.exercises.answers import _timer_functions
 
 Work = Callable[[], object]
 
@@ -274,3 +276,21 @@ def test_torch_is_restored() -> None:
     before = torch.cuda.Event.elapsed_time, torch.cuda.is_available()
     exercises.check("03.event-time", pair)
     assert (torch.cuda.Event.elapsed_time, torch.cuda.is_available()) == before
+
+
+def test_a_reference_that_was_delayed_once_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program that delays one of our own readings makes no right answer wrong."""
+    delays = itertools.cycle((0.0, 3e-3, 0.0))
+    real = _timer_functions.stopwatch_s
+    monkeypatch.setattr(_timer_functions, "stopwatch_s", lambda work: real(work) + next(delays))
+    assert exercises.check("03.event-time", pair)
+
+
+def test_on_a_gpu_of_others_the_best_of_three_tries_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An answer whose first readings are delayed is right, and one that never waits is not."""
+    monkeypatch.setattr(_timer_functions, "_n_tries", lambda _is_virtual: 3)
+    delays = itertools.chain((4e-3, 4e-3), itertools.repeat(0.0))
+    assert exercises.check("02.time-it-right", lambda work: timed(work) + next(delays))
+    assert exercises.check("02.time-it-right", no_wait).diagnosis_code == "launch-only"

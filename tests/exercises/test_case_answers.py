@@ -369,6 +369,11 @@ def three_buffers(batches: Sequence[Tensor], step: Step) -> list[object]:
     return [start.elapsed_time(end) / 1e3, torch.stack(results)]
 
 
+right("case-04.mend")(
+    changed(three_buffers, "host_waits_for_each_copy", "non_blocking=True -> non_blocking=False")
+)
+
+
 @right("case-04.mend")
 def steps_in_the_side_stream(batches: Sequence[Tensor], step: Step) -> tuple[float, Tensor]:
     buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
@@ -762,6 +767,9 @@ def no_copies_in_the_time(step: Model, data: Tensor, n_steps: int) -> float:
     return (time.perf_counter() - start) / n_steps
 
 
+wrong("steps-missing", "case-08.mend")(
+    changed(waits_and_copies, "one_step_less", "range(n_steps) -> range(n_steps - 1)")
+)
 wrong("no-result", "case-08.mend")(
     changed(waits_and_copies, "no_copy_back", 'x.to("cpu") -> pass')
 )

@@ -590,6 +590,11 @@ wrong("input-not-ordered", *IN_TWO_STREAMS)(
 )
 
 
+@wrong("unexplained", *IN_TWO_STREAMS)
+def doubled_by_the_host(x: Tensor, double: Double) -> float:
+    return (2 * x.cpu()).sum().item()
+
+
 @wrong("one-stream", *IN_TWO_STREAMS)
 def no_second_stream(x: Tensor, double: Double) -> float:
     return double(x).sum().item()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
+from statistics import median
 
 from gpulab import device
 from gpulab.core.torch_private import spin
@@ -29,7 +30,7 @@ _LONG_BACKLOG_CYCLES = 40_000_000_000
 # A reading may contain the launch and the wake-up of the host: microseconds, and the work takes
 # milliseconds.
 _TOLERANCE = 0.25
-_N_REFERENCES = 3
+_N_REFERENCES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,20 +129,33 @@ class TimerFunction(FunctionJudge):
         """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
         with device.active() as in_use:
             spin(1)  # so that the first timed call does not pay for loading the kernel
-            idle = _read(function)
-            no_reading = without_reading("work()", _has_number, self.errors)
-            diagnosis = first_fitting(no_reading, idle.trial) or first_fitting(_WRONG_SCALE, idle)
-            if diagnosis is not None:
-                return diagnosis
-            rules = (*self.mistakes, _UNEXPLAINED)
-            busy = _read(function, backlog_cycles=_BACKLOG_CYCLES)
-            mistake = first_fitting(rules, (idle, busy))
-            asked = busy.trial.asked
-            n_polls = asked["Event.query"] + asked["Stream.query"]
-            if mistake is None and in_use.virtual is not None and not n_polls:
-                busy = _read(function, backlog_cycles=_LONG_BACKLOG_CYCLES)
-                mistake = first_fitting(rules, (idle, busy))
+            is_virtual = in_use.virtual is not None
+            mistake = self._mistake(function, is_virtual)
+            for _ in range(_n_tries(is_virtual) - 1):
+                if mistake is not None:
+                    mistake = self._mistake(function, is_virtual)
         return mistake or self.why
+
+    def _mistake(self, function: Callable[..., object], is_virtual: bool) -> Diagnosis | None:  # noqa: FBT001  # of one try
+        idle = _read(function)
+        no_reading = without_reading("work()", _has_number, self.errors)
+        diagnosis = first_fitting(no_reading, idle.trial) or first_fitting(_WRONG_SCALE, idle)
+        if diagnosis is not None:
+            return diagnosis
+        rules = (*self.mistakes, _UNEXPLAINED)
+        busy = _read(function, backlog_cycles=_BACKLOG_CYCLES)
+        mistake = first_fitting(rules, (idle, busy))
+        asked = busy.trial.asked
+        n_polls = asked["Event.query"] + asked["Stream.query"]
+        if mistake is None and is_virtual and not n_polls:
+            busy = _read(function, backlog_cycles=_LONG_BACKLOG_CYCLES)
+            mistake = first_fitting(rules, (idle, busy))
+        return mistake
+
+
+def _n_tries(is_virtual: bool) -> int:  # noqa: FBT001  # the only argument
+    """Return how often to try: on a CUDA GPU the best counts, as other programs may delay one."""
+    return 1 if is_virtual else 3
 
 
 def _has_number(trial: Trial) -> bool:
@@ -151,8 +165,8 @@ def _has_number(trial: Trial) -> bool:
 def _read(function: Callable[..., object], backlog_cycles: int = 0) -> TimerReading:
     """Call a learner's function on an idle GPU, or with a backlog in the queue."""
     work = partial(spin, _WORK_CYCLES)
-    # The shortest, because on a busy machine the host may wake up late from a wait.
-    work_s = min(stopwatch_s(work) for _ in range(_N_REFERENCES))
+    # The first ones also raise the clock, and other programs may delay one of them.
+    work_s = median(stopwatch_s(work) for _ in range(_N_REFERENCES))
     # Timed by itself, because waiting for the backlog below would leave the queue empty.
     backlog_s = stopwatch_s(partial(spin, backlog_cycles)) if backlog_cycles else 0.0
     if backlog_cycles:

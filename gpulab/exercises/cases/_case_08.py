@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, copies_less, like
+from gpulab.exercises.answers import (
+    Choice,
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    MendedTrial,
+    copies_less,
+    like,
+)
+from gpulab.tracing.trials import WatchedWork
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,6 +100,17 @@ def not_divided(step: StateStep, data: "Tensor", n_steps: int) -> float:
     return _right(step, data, n_steps) * n_steps
 
 
+_N_STEPS = (20, 10)  # of the hidden works
+
+
+def _skips_steps(mended: MendedTrial) -> bool:
+    """Return whether it calls the step too few times; a graph replays it without a call."""
+    return any(
+        trial.n_calls < n_steps and not any(call.is_captured for call in trial.calls)
+        for trial, n_steps in zip(mended.trials, _N_STEPS, strict=True)
+    )
+
+
 EXERCISES = (
     Exercise(
         "case-08.flaw",
@@ -137,10 +157,17 @@ EXERCISES = (
             why="Your time is that of the steps, one copy in and one copy out. This is what a "
             "user of the simulation waits for.",
             works=(
-                HiddenWork("20 steps on 4 MiB", lambda: (smooth, host_data(), 20)),
+                HiddenWork(
+                    "20 steps on 4 MiB",
+                    lambda: (WatchedWork(smooth), host_data(), _N_STEPS[0]),
+                ),
                 HiddenWork(
                     "10 longer steps on 2 MiB",
-                    lambda: (lambda x: smooth(smooth(x)), host_data(1 << 19), 10),
+                    lambda: (
+                        WatchedWork(lambda x: smooth(smooth(x))),
+                        host_data(1 << 19),
+                        _N_STEPS[1],
+                    ),
                 ),
             ),
             right=_right,
@@ -183,6 +210,10 @@ EXERCISES = (
                 ),
             ),
             hidden_mistakes=(
+                (
+                    _skips_steps,
+                    Diagnosis("steps-missing", "It calls step fewer times than n_steps."),
+                ),
                 (
                     copies_less("copy out", 2**22, 2**21),
                     Diagnosis(

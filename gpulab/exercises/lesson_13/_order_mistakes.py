@@ -57,6 +57,10 @@ def _drops_other(trial: MendedTrial) -> bool:
     )
 
 
+def _slow_triple(x: "Tensor") -> "Tensor":
+    return slow_double(x) + x
+
+
 def _sum_of_double(x: "Tensor", double: Double) -> float:
     return float(double(x).sum())
 
@@ -144,7 +148,8 @@ _SUM_IN_TWO_STREAMS = Mended(
     "until they are written.",
     works=(
         HiddenWork("1,000 numbers", lambda: (numbers(), slow_double)),
-        HiddenWork("300 numbers", lambda: (numbers(300), slow_double)),
+        # Another function, so that nobody computes the result without it.
+        HiddenWork("300 numbers and a double that triples", lambda: (numbers(300), _slow_triple)),
     ),
     right=_sum_of_double,
     mistakes=(),
@@ -176,8 +181,8 @@ WAIT_BEFORE_RECORD = Exercise(
 
 def _freed_works() -> tuple[HiddenWork, ...]:
     return tuple(
-        HiddenWork(f"{n:,} numbers", lambda n=n: (numbers(n), slow_double))  # type: ignore[misc]  # n is bound here
-        for n in (1000, 2000)
+        HiddenWork(f"{n:,} numbers", lambda n=n, work=work: (numbers(n), work))  # type: ignore[misc]  # both are bound here
+        for n, work in ((1000, slow_double), (2000, _slow_triple))
     )
 
 
