@@ -8,8 +8,15 @@ from typing import Any
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, MendedTrial, like
-from gpulab.exercises.answers._fresh_gpu import fresh_h200
+from gpulab.exercises.answers import (
+    Choice,
+    Diagnosis,
+    HiddenWork,
+    Mended,
+    MendedTrial,
+    fresh_h200,
+    like,
+)
 from gpulab.tracing.trials import Trial, WatchedWork, tried
 
 # 256 MiB, as in the post: more than four times the L2 of an H200.

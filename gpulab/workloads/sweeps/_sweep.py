@@ -1,7 +1,8 @@
 """Run a list of measurements, in this process or on the workers of an executor.
 
 A sweep with a file may stop at any moment: by Ctrl-C, by a crash or because a worker dies. The
-same call then continues with the missing tasks.
+same call then continues with the missing tasks. One file, because a running sweep and its result
+are read together.
 """
 
 import os
