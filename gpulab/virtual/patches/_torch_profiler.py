@@ -137,9 +137,9 @@ class ProfilerSession:
         vars(owner)[name] = function
 
     def _counted(self, index: int, usage: Any, count: Callable[..., None]) -> Callable[..., None]:
-        def counted(*args: int) -> None:
+        def counted(*args: int, **options: bool) -> None:
             before = usage.allocated_bytes.total
-            count(*args)
+            count(*args, **options)
             size_bytes = usage.allocated_bytes.total - before
             # Outside an operator memory is freed; its mark shows between which operators.
             self._memory.append((index, size_bytes, self._host.running or self._host.mark()))

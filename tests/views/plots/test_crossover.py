@@ -133,6 +133,6 @@ def test_the_caption_contains_doubts() -> None:
         "Where the GPU gets ahead of the CPU: n = 16,700 [16,700, 16,700].\n"
         "Dotted lines are the fits of a fixed cost and a slope.\n"
         "Doubtful: the host had too few free cores: waits for a core are part of 1 of 8 CPU times "
-        "(n = 2^10; up to 8.10 ms per wait), which are too long; close other programs or ask for "
+        "(n = 1,024; up to 8.10 ms per wait), which are too long; close other programs or ask for "
         "fewer threads (n_threads=1), then run again."
     )
