@@ -107,7 +107,8 @@ def require_harmless(text: str) -> None:
     found = OBEYED.search(text)
     assert found is None, (found, text[:2000])
     text.encode()
-    assert "<script>" not in text or not PAGE.match(text)
+    n_scripts = text.count("<script>") - text.count("<script>(() => {\nconst MARK")  # our own
+    assert not n_scripts or not PAGE.match(text)
 
 
 def spoiled(value: Any, text: str) -> Any:  # noqa: ANN401 # any record

@@ -230,7 +230,7 @@ def test_the_layer_suits_the_cache_of_the_gpu_in_use() -> None:
     assert trial.error is None
     assert not trial.waits
     assert trial.hot_s * 1.05 < trial.clean_s < trial.dirty_s
-    assert trial.own_s == trial.dirty_s
+    assert trial.own_s == pytest.approx(trial.dirty_s, rel=0.01)
 
 
 # Readings and figure

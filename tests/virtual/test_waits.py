@@ -81,9 +81,10 @@ def test_each_row_of_the_table_is_asked() -> None:
         for name in names():
             if "dlpack" not in name:
                 call_of(name)()
-    # In some versions of PyTorch only the derivative of index_fill calls it.
+    # The first is called by the derivative of index_fill in some versions of PyTorch, the second
+    # waits only with out=, which was not recorded, and the third is new in torch 2.14.
     reading = {name for name, model in MODELS.items() if model.host_reads}
-    assert reading - ran <= {"_unique"}
+    assert reading - ran <= {"_unique", "linalg_eigvals", "linalg_matrix_sqrth"}
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def page_html(name: str | Path, mark: str, numbers: dict[str, Any], still: str) 
     still
         HTML that is shown where no script runs, such as in a notebook that is not trusted.
     """
-    # A "</script>" inside of a script would end it.
-    data = json.dumps(numbers, separators=(",", ":")).replace("</", "<\\/")
+    # A "</script>" inside of a script would end it, and "<!--<script>" would hide its end.
+    data = json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c")
     return (
         f'<div data-gpulab-page="{mark}">{still}'
         f'<script type="application/json">{data}</script></div>'

@@ -227,7 +227,8 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     """
     given = title if isinstance(title, str) else "its own"
     check_figure(plot, title=given, alt=alt, ax_size=ax_size)
-    FUNCTION.or_none.check(title=None if isinstance(title, str) else title)
+    if not isinstance(title, str):
+        FUNCTION.check(title=title)
     COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
     FUNCTION.or_none.check(gather=gather)
     FLAG.check(progress=progress)
