@@ -60,7 +60,9 @@ KEYS = {
         (
             Part("steady", "The median of equal calls is wrong."),
             Part("backlog", "Earlier work in the queue is in your median."),
-            Part("first calls", "The slow first calls are in your numbers.", index=1),
+            # They take twenty times as long as the others. A host that has waited for them is
+            # cold, and adds to the largest time of a right way to leave them out.
+            Part("first calls", "The slow first calls are in your numbers.", index=1, high=1.0),
             Part("largest", "The largest of the times is wrong.", index=1),
             Part("short", "Launches or waits are in the times of short kernels.", high=0.1),
         ),
