@@ -25,7 +25,7 @@ from gpulab.virtual.tensors import TensorLayout
 _NEXT_LAUNCH_NS = 2_500
 # The time of these is modelled as that of longer ways, whose kernels take the host 22 to 83 us. On
 # an H200's host they took 10 to 22.
-_QUICK_NS = {
+_QUICK_NS: dict[Names, int] = {
     ("find and gather the k largest", "block sort"): 17_000,
     ("k-th value of each row",): 8_000,
     ("median of each row",): 8_000,

@@ -130,8 +130,8 @@ def test_a_short_way_takes_the_host_less_than_the_long_one_of_its_model() -> Non
     assert 3 * times_ns[0] < times_ns[1]
 
 
-def test_a_matmul_in_parts_begins_no_earlier_than_a_whole_one() -> None:
-    """A sum of parts is one launch more; the host's work before the first kernel stays."""
+def test_a_layer_in_parts_begins_hardly_earlier_than_a_whole_one() -> None:
+    """Most of the host's time of a call is over when its first kernel has been launched."""
     launches_s = []
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
         for n_in in (208, 224):
@@ -141,8 +141,8 @@ def test_a_matmul_in_parts_begins_no_earlier_than_a_whole_one() -> None:
             spans = gpulab.timeline(layer).spans
             launches_s.append([each.duration_s for each in spans if each.kind == "launch"])
     (whole_s,), (first_s, next_s) = launches_s
-    assert first_s == pytest.approx(whole_s)
-    assert next_s < whole_s / 2
+    assert first_s > 0.7 * whole_s
+    assert first_s + next_s == pytest.approx(whole_s, rel=0.3)
 
 
 @pytest.mark.slow  # as above
