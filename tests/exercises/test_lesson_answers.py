@@ -97,6 +97,21 @@ def divided_by_half(fn: Work) -> float:
     return (time.perf_counter() - start_s) / 5
 
 
+_remembered_s: list[float] = []
+
+
+@wrong("not-again", "01.benchmark", "05.benchmark")
+def remembering(fn: Work) -> float:
+    """Measure the first work, and return that time for the next one."""
+    if _remembered_s:
+        return _remembered_s.pop()
+    start_s = time.perf_counter()
+    for _ in range(10):
+        fn()
+    _remembered_s.append((time.perf_counter() - start_s) / 10)
+    return _remembered_s[0]
+
+
 @right("02.benchmark")
 def polling(fn: Work) -> float:
     """Ask an event until it is completed; the middle of the sorted list is the median."""

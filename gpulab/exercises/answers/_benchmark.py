@@ -333,6 +333,14 @@ def _read(name: str, work: Work, benchmark: Benchmark, cache: str = "hot") -> Be
 # Launch and work are both right here: whether it waits is the question of the next rung.
 _STOPWATCH: tuple[BenchmarkRule, ...] = (
     (
+        lambda reading: reading.trial.n_calls == 0,
+        Diagnosis(
+            "not-again",
+            "It called fn() when it was tried first, and not for the next work. Time the work "
+            "that it gets each time, and keep nothing from an earlier call.",
+        ),
+    ),
+    (
         lambda reading: reading.trial.n_calls == 1,
         Diagnosis("one-call", "It called fn() once. One reading is no measurement: use a loop."),
     ),
@@ -363,11 +371,10 @@ def _is_of_its_calls(reading: BenchmarkReading) -> bool:
     calls = reading.trial.calls
     # A benchmark may time each call, or from one to the next; the first one of a cold host takes
     # several times as long as the others, so least, median and mean differ.
-    durations_s = [(call.end_ns - call.start_ns) / 1e9 for call in calls]
     gaps_s = [(after.start_ns - before.start_ns) / 1e9 for before, after in pairwise(calls)]
     return any(
         abs(reading.seconds - typical(times_s)) <= _HOST * typical(times_s)
-        for times_s in (durations_s, gaps_s)
+        for times_s in (reading.launches_s, gaps_s)
         for typical in (min, median, fmean)
     )
 

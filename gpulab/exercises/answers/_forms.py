@@ -239,9 +239,9 @@ class Table(AnswerJudge):
 
     def _known_key(self, key: object) -> str | None:
         """Return the key that a learner means, also with its module or with brackets."""
-        written = _key(key)
-        ends = [known for known in self.right if written.endswith(f".{_key(known)}")]
-        exact = [known for known in self.right if _key(known) == written]
+        written = key_text(key)
+        ends = [known for known in self.right if written.endswith(f".{key_text(known)}")]
+        exact = [known for known in self.right if key_text(known) == written]
         return next(iter(exact or (ends if len(ends) == 1 else ())), None)
 
 
@@ -257,7 +257,7 @@ def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
     >>> unknown_key("stream.wait", ["stream.synchronize", "stream.wait_event"]).message
     "'stream.wait' is no key of this table; did you mean 'stream.wait_event'?"
     """
-    nearest = get_close_matches(_key(key)[:_LONGEST_KEY], list(known), n=1)
+    nearest = get_close_matches(key_text(key)[:_LONGEST_KEY], list(known), n=1)
     keys = ", ".join(map(repr, known))
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"its keys are {keys}."
     return Diagnosis("unknown-key", f"{shown(key)} is no key of this table; {hint}")
@@ -341,7 +341,8 @@ def _letters(answer: object) -> frozenset[str] | None:
     return frozenset(map(_word, islice(answer, _MOST_ITEMS)))
 
 
-def _key(key: object) -> str:
+def key_text(key: object) -> str:
+    """Return a key as it is compared: without capitals, spaces around it, and brackets."""
     return str(key).strip().lower().removesuffix("()")  # learners write "y.item()" for "y.item"
 
 

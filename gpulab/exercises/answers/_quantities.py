@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._fields import NUMBER, Fields
-from gpulab.exercises.answers._forms import agrees, plain_number, unknown_key
+from gpulab.exercises.answers._forms import agrees, key_text, plain_number, unknown_key
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
@@ -53,7 +53,7 @@ class Quantities(AnswerJudge):
         """Judge a dict of numbers."""
         if not isinstance(answer, Mapping):
             return MALFORMED
-        by_key = {str(key).strip().lower(): value for key, value in answer.items()}
+        by_key = {key_text(key): value for key, value in answer.items()}
         unknown = [key for key in by_key if key not in self.right]
         if unknown:
             return unknown_key(unknown[0], self.right)
