@@ -106,7 +106,7 @@ def _convolution(call: OperatorCall) -> Names:
 
 def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
     # With a channel or two for each filter there is nothing to multiply as matrices.
-    is_thin = weight.sizes[1] <= 2  # noqa: PLR2004  # a size of cuDNN
+    is_thin = weight.sizes[1] <= 2  # noqa: PLR2004  # a bound from records
     if is_thin or x.strides[1] == 1:
         return (FORWARD,)
     return (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
@@ -116,8 +116,8 @@ def _forward(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1 and sizes.stride == 1:
         # A plain matmul in either format, unless rows of pixels are not aligned.
         n_pixels = sizes.n_pixels // sizes.batch
-        is_small = n_pixels < 100 and sizes.batch > 1 and sizes.n_in >= 128  # noqa: PLR2004  # a size of cuDNN
-        is_wide = sizes.n_products > 2e8 and min(sizes.n_in, sizes.n_out // 2) >= 384  # noqa: PLR2004  # a size of cuDNN
+        is_small = n_pixels < 100 and sizes.batch > 1 and sizes.n_in >= 128  # noqa: PLR2004  # a bound from records
+        is_wide = sizes.n_products > 2e8 and min(sizes.n_in, sizes.n_out // 2) >= 384  # noqa: PLR2004  # a bound from records
         is_turned = sizes.is_float16 and not sizes.is_last and n_pixels % 8 != 0
         if is_turned and (is_small or is_wide):
             return (_TO_LAST, FORWARD, _TO_FIRST)
@@ -129,17 +129,17 @@ def _forward(sizes: _Sizes) -> Names:
 
 def _forward_last(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1:
-        if sizes.is_half and sizes.is_odd_out and sizes.n_in > 20:  # noqa: PLR2004  # a size of cuDNN
+        if sizes.is_half and sizes.is_odd_out and sizes.n_in > 20:  # noqa: PLR2004  # a bound from records
             return (*(_PAD,) * sizes.is_odd_in, _PAD, FORWARD, _CUT)
         return (FORWARD,)
     if sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_large = sizes.n_taps > 100 or (sizes.n_taps >= 25 and n_touched > 2e6)  # noqa: PLR2004  # a size of cuDNN
+        is_large = sizes.n_taps > 100 or (sizes.n_taps >= 25 and n_touched > 2e6)  # noqa: PLR2004  # a bound from records
         return (_CONVERT, _CONVERT, FORWARD) if is_large and not sizes.is_half else (FORWARD,)
     if sizes.is_odd_in or sizes.is_odd_out:
         n_pads = 2 if sizes.is_odd_in else 1
         return (*(_PAD,) * n_pads, FORWARD, *(_CUT,) * sizes.is_odd_out)
-    is_long = sizes.n_taps > 37 or sizes.n_summed > 5_400  # noqa: PLR2004  # a size of cuDNN
+    is_long = sizes.n_taps > 37 or sizes.n_summed > 5_400  # noqa: PLR2004  # a bound from records
     return (_CONVERT, _CONVERT, FORWARD) if is_long and not sizes.is_half else (FORWARD,)
 
 
@@ -147,28 +147,28 @@ def _forward_first(sizes: _Sizes) -> Names:
     whole: Names = (_TO_LAST, _PAD if sizes.is_odd_out else _TO_LAST, FORWARD, _TO_FIRST)
     is_odd = sizes.is_odd_in or sizes.is_odd_out
     if sizes.n_taps == 1:
-        is_direct = sizes.n_in <= 16  # noqa: PLR2004  # seen in records
+        is_direct = sizes.n_in <= 16  # noqa: PLR2004  # a bound from records
         whole = (_TO_LAST, *(_PAD,) * is_odd, FORWARD, _TO_FIRST)
     elif sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
         is_patch = sizes.n_taps == sizes.stride**2
         # Large patches become many numbers in a vision transformer's first layer.
-        is_large = sizes.n_taps >= 256 and sizes.n_out > 256  # noqa: PLR2004  # seen in records
-        is_small = n_touched <= 5.5e6 or is_patch  # noqa: PLR2004  # seen in records
+        is_large = sizes.n_taps >= 256 and sizes.n_out > 256  # noqa: PLR2004  # a bound from records
+        is_small = n_touched <= 5.5e6 or is_patch  # noqa: PLR2004  # a bound from records
         is_direct = not sizes.is_half or (is_small and not is_large)
     elif sizes.is_half:
-        is_direct = sizes.n_summed <= 188  # noqa: PLR2004  # seen in records
+        is_direct = sizes.n_summed <= 188  # noqa: PLR2004  # a bound from records
     elif is_odd:
-        is_direct = sizes.n_in <= 23  # noqa: PLR2004  # seen in records
+        is_direct = sizes.n_in <= 23  # noqa: PLR2004  # a bound from records
     else:
         is_square = sizes.n_taps <= _SQUARE
-        is_direct = sizes.n_summed <= 252 and (is_square or sizes.n_out > 92)  # noqa: PLR2004  # seen in records
+        is_direct = sizes.n_summed <= 252 and (is_square or sizes.n_out > 92)  # noqa: PLR2004  # a bound from records
     if is_direct:
         return (FORWARD,)
     if sizes.is_half or is_odd or sizes.n_taps != _SQUARE:
         return whole
-    is_turned_back = sizes.n_products > 2.4e8 and (  # noqa: PLR2004  # seen in records
-        sizes.n_summed > 588 or sizes.n_out <= 104  # noqa: PLR2004  # seen in records
+    is_turned_back = sizes.n_products > 2.4e8 and (  # noqa: PLR2004  # a bound from records
+        sizes.n_summed > 588 or sizes.n_out <= 104  # noqa: PLR2004  # a bound from records
     )
     return whole if is_turned_back else whole[:-1]
 
@@ -183,7 +183,7 @@ def _gradients(call: OperatorCall) -> Names | None:
         for wanted, name in ((of_images, IMAGES), (of_weights, WEIGHTS)):
             if wanted:
                 names += tuple(name if each == FORWARD else each for each in forward)
-        is_split = x.strides[1] == 1 and out.n_elements // out.sizes[1] > 1_176  # noqa: PLR2004  # a size of cuDNN
+        is_split = x.strides[1] == 1 and out.n_elements // out.sizes[1] > 1_176  # noqa: PLR2004  # a bound from records
         return (*names, *(_PARTS,) * bool(is_split and of_weights))
     sizes = _sizes(call, x, weight, out, call.args[4])
     if of_images:
@@ -204,9 +204,9 @@ def _of_images(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1:
         return (_TO_LAST, IMAGES, _TO_FIRST) if sizes.is_half else (IMAGES,)
     if sizes.is_half:
-        is_small = sizes.n_pixels <= 1_568 and sizes.stride == 1  # noqa: PLR2004  # a size of cuDNN
+        is_small = sizes.n_pixels <= 1_568 and sizes.stride == 1  # noqa: PLR2004  # a bound from records
     else:
-        is_small = sizes.n_read <= 111_000  # noqa: PLR2004  # a size of cuDNN
+        is_small = sizes.n_read <= 111_000  # noqa: PLR2004  # a bound from records
     if is_small:
         return ("scale", IMAGES)
     return (_PAD if sizes.is_odd_out else _TO_LAST, _TO_LAST, IMAGES, _TO_FIRST)
@@ -218,35 +218,35 @@ def _of_weights(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1:
         if sizes.stride == 1:
             return (WEIGHTS, _PARTS)
-        is_small = sizes.n_pixels * sizes.n_out <= 660_000  # noqa: PLR2004  # a size of cuDNN
+        is_small = sizes.n_pixels * sizes.n_out <= 660_000  # noqa: PLR2004  # a bound from records
         return (WEIGHTS,) if is_small else (_TO_LAST, _TO_LAST, WEIGHTS)
     whole = (_TO_LAST, _TO_LAST, WEIGHTS, _PARTS, _TO_FIRST)
     if sizes.is_half:
-        if sizes.n_pixels <= 6_144 and sizes.n_summed <= 252:  # noqa: PLR2004  # a size of cuDNN
+        if sizes.n_pixels <= 6_144 and sizes.n_summed <= 252:  # noqa: PLR2004  # a bound from records
             return (WEIGHTS,)
-        is_split = sizes.n_pixels > 6_144 and sizes.n_in <= 460  # noqa: PLR2004  # a size of cuDNN
+        is_split = sizes.n_pixels > 6_144 and sizes.n_in <= 460  # noqa: PLR2004  # a bound from records
     else:
-        if sizes.n_products <= 8.4e7:  # noqa: PLR2004  # a size of cuDNN
+        if sizes.n_products <= 8.4e7:  # noqa: PLR2004  # a bound from records
             return (WEIGHTS,)
-        is_split = sizes.n_pixels * sizes.n_out > 324_000  # noqa: PLR2004  # a size of cuDNN
+        is_split = sizes.n_pixels * sizes.n_out > 324_000  # noqa: PLR2004  # a bound from records
     return whole if is_split else (*whole[:3], _TO_FIRST)
 
 
 def _of_weights_last(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1:
-        is_split = sizes.n_pixels > 4_640 or sizes.stride > 1  # noqa: PLR2004  # a size of cuDNN
+        is_split = sizes.n_pixels > 4_640 or sizes.stride > 1  # noqa: PLR2004  # a bound from records
         return (WEIGHTS, _PARTS) if is_split else (WEIGHTS,)
     n_pads = sizes.is_odd_in + sizes.is_odd_out
     before = (_PAD,) * n_pads
     after = (_CUT,) * bool(n_pads)
     if sizes.is_half:
-        is_split = sizes.n_pixels > 1_824 and sizes.n_out * sizes.n_summed <= 271_000  # noqa: PLR2004  # a size of cuDNN
+        is_split = sizes.n_pixels > 1_824 and sizes.n_out * sizes.n_summed <= 271_000  # noqa: PLR2004  # a bound from records
         return (*before, WEIGHTS, *(_PARTS,) * is_split, *after)
-    if sizes.n_pixels * sizes.n_summed <= 458_000:  # noqa: PLR2004  # a size of cuDNN
+    if sizes.n_pixels * sizes.n_summed <= 458_000:  # noqa: PLR2004  # a bound from records
         return (*before, WEIGHTS, *after)
-    is_long = sizes.n_taps > 37 or sizes.n_in <= 52  # noqa: PLR2004  # a size of cuDNN
+    is_long = sizes.n_taps > 37 or sizes.n_in <= 52  # noqa: PLR2004  # a bound from records
     converts = (_CONVERT,) * (2 if is_long and not n_pads else 0)
-    parts = (_PARTS,) * bool(sizes.n_taps > 37 or not is_long)  # noqa: PLR2004  # a size of cuDNN
+    parts = (_PARTS,) * bool(sizes.n_taps > 37 or not is_long)  # noqa: PLR2004  # a bound from records
     return (*before, *converts, WEIGHTS, *parts, *after)
 
 

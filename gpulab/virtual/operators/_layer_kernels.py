@@ -85,13 +85,13 @@ def _single_linear(m: int, n: int, k: int, name: str) -> Names:
     """Return the kernels of a linear layer in float32: m rows, n results each, sums of k."""
     scaled = ("scale", name, "add bias")  # cuBLAS has a kernel of its own for few rows
     split = (name, "sum of parts")
-    if m <= 18:  # noqa: PLR2004  # seen in records
-        return split if n <= 544 and k > 1_344 and m > 7 else (name,)  # noqa: PLR2004  # seen in records
-    if n <= 544:  # noqa: PLR2004  # seen in records
-        if m * n <= 5_472:  # noqa: PLR2004  # seen in records
+    if m <= 18:  # noqa: PLR2004  # a bound from records
+        return split if n <= 544 and k > 1_344 and m > 7 else (name,)  # noqa: PLR2004  # a bound from records
+    if n <= 544:  # noqa: PLR2004  # a bound from records
+        if m * n <= 5_472:  # noqa: PLR2004  # a bound from records
             return scaled
-        return split if k > 208 else (name,)  # noqa: PLR2004  # seen in records
-    return scaled if k > 896 and _tiles(m, n, 64) <= 64 else (name,)  # noqa: PLR2004  # seen in records
+        return split if k > 208 else (name,)  # noqa: PLR2004  # a bound from records
+    return scaled if k > 896 and _tiles(m, n, 64) <= 64 else (name,)  # noqa: PLR2004  # a bound from records
 
 
 def _tiles(m: int, n: int, size: int) -> int:
