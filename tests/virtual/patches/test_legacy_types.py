@@ -1,7 +1,5 @@
 """Old programs work: types such as ``torch.cuda.FloatTensor``, ``type``, ``new``, storages."""
 
-import pickle
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -90,17 +88,6 @@ def test_a_legacy_type_refuses_wrong_arguments(
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("to", ["torch.cuda.HalfTensor", "class", torch.float16])
-def test_a_tensor_changes_its_type(to: str | torch.dtype) -> None:
-    """``type`` takes a name, a class or a dtype, for device and host tensors."""
-    target = torch.cuda.HalfTensor if to == "class" else to
-    x = torch.ones(2, device="cuda")
-    assert x.type(target).type() == "torch.cuda.HalfTensor"
-    if to is not torch.float16:
-        assert x.cpu().type(target).type() == "torch.cuda.HalfTensor"
-
-
-@pytest.mark.usefixtures("gpu")
 def test_type_and_type_as_copy_between_host_and_device() -> None:
     """``type`` and ``type_as`` copy to the device of the type that is asked for."""
     x = torch.ones(2, device="cuda")
@@ -140,17 +127,6 @@ def test_a_storage_has_the_address_and_length_of_the_memory() -> None:
     assert torch.is_storage(storage)
 
 
-@pytest.mark.usefixtures("gpu")
-def test_a_typed_storage_reads_elements() -> None:
-    """A typed storage has its type, its size and its elements."""
-    x = torch.arange(6.0, device="cuda")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        storage = x.storage()
-        assert isinstance(storage, torch.cuda.FloatStorage)
-        assert (storage.type(), storage.size(), storage[1]) == ("torch.cuda.FloatStorage", 6, 1.0)
-
-
 def test_a_large_storage_is_printed_without_its_values() -> None:
     """The repr of a storage without values shows no bytes."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 20):
@@ -170,17 +146,6 @@ def test_methods_that_change_a_storage_are_refused(name: str) -> None:
     assert str(error.value) == (
         f"the virtual GPU has no model of torch.UntypedStorage.{name}; "
         "work with the tensor, or with a copy of the storage on the CPU"
-    )
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_legacy_storage_type_is_refused() -> None:
-    """``torch.cuda.FloatStorage(n)`` is refused, with advice."""
-    with pytest.raises(NotModelledError) as error:
-        torch.cuda.FloatStorage(3)
-    assert str(error.value) == (
-        "the virtual GPU has no model of torch.cuda.FloatStorage(...); use torch.empty(n, "
-        'device="cuda"), or its untyped_storage() if you need a storage'
     )
 
 
@@ -218,11 +183,3 @@ def test_a_subclass_of_tensors_is_refused() -> None:
     assert str(error.value) == (
         "the virtual GPU has no model of tensor subclasses such as Marked; use plain tensors there"
     )
-
-
-def test_the_legacy_types_are_restored() -> None:
-    """After the context the legacy types and ``Tensor.type`` are PyTorch's again."""
-    before = torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as
-    with gpulab.virtual_gpu("H200"):
-        assert pickle.loads(pickle.dumps(torch.cuda.FloatTensor)) is torch.cuda.FloatTensor
-    assert (torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as) == before
