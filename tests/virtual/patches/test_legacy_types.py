@@ -1,8 +1,5 @@
 """Old programs work: types such as ``torch.cuda.FloatTensor``, ``type``, ``new``, storages."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -55,39 +52,6 @@ def test_a_legacy_type_takes_tensors_storages_and_data() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize(
-    ("use", "error", "message"),
-    [
-        (
-            lambda made: made(torch.ones(2)),
-            TypeError,
-            (
-                "a torch.cuda.FloatTensor cannot be a view of a torch.FloatTensor; "
-                "convert it with .type(torch.cuda.FloatTensor)"
-            ),
-        ),
-        (lambda made: made(3.5), TypeError, "new(): data must be a sequence (got float)"),
-        (lambda made: made("a"), TypeError, "new(): invalid data type 'str'"),
-        (
-            lambda made: made([1.0], device="cpu"),
-            RuntimeError,
-            "legacy constructor expects device type: cuda but device type: cpu was passed",
-        ),
-        (lambda made: made([1]).type("x.y"), ValueError, "invalid type: 'x.y'"),
-        (lambda made: made([1]).type(3), TypeError, "dtype must be a type, str, or dtype object"),
-    ],
-    ids=["host tensor", "number", "text", "device", "unknown type", "no type"],
-)
-def test_a_legacy_type_refuses_wrong_arguments(
-    use: Callable[[Any], object], error: type[Exception], message: str
-) -> None:
-    """A wrong argument of a legacy type raises PyTorch's message, except for a host tensor."""
-    with pytest.raises(error) as raised:
-        use(torch.cuda.FloatTensor)
-    assert str(raised.value) == message
-
-
-@pytest.mark.usefixtures("gpu")
 def test_type_and_type_as_copy_between_host_and_device() -> None:
     """``type`` and ``type_as`` copy to the device of the type that is asked for."""
     x = torch.ones(2, device="cuda")
@@ -98,16 +62,6 @@ def test_type_and_type_as_copy_between_host_and_device() -> None:
     assert torch.ones(1).type_as(x).type() == "torch.cuda.FloatTensor"
     assert x.to(torch.complex64).type() == "torch.cuda.ComplexFloatTensor"
     assert x.to(torch.float8_e4m3fn).type() == "torch.cuda.Float8_e4m3fnTensor"
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_tensor_makes_others_like_it() -> None:
-    """``new`` and ``new_tensor`` make tensors of the same type on the same device."""
-    x = torch.ones(2, dtype=torch.float64, device="cuda")
-    assert x.new([1, 2]).tolist() == [1.0, 2.0]
-    assert x.new(2, 3).shape == (2, 3)
-    assert x.new_tensor([3]).dtype is torch.float64
-    assert x.new_tensor([3], dtype=torch.int64, device="cpu").device == torch.device("cpu")
 
 
 @pytest.mark.usefixtures("gpu")

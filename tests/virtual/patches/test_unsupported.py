@@ -228,21 +228,6 @@ def test_other_libraries_get_no_virtual_addresses(
     )
 
 
-@pytest.mark.usefixtures("gpu")
-def test_process_groups_of_the_host_work() -> None:
-    """A process group with gloo works inside the context."""
-    torch.distributed.init_process_group(
-        "gloo", rank=0, world_size=1, store=torch.distributed.HashStore()
-    )
-    torch.distributed.destroy_process_group()
-
-
-def test_every_entry_says_what_to_use() -> None:
-    """Each entry of the table is a dotted name with advice that ends without a full stop."""
-    assert all(name.startswith("torch.") for name in UNSUPPORTED)
-    assert all(advice and not advice.endswith(".") for advice in UNSUPPORTED.values())
-
-
 def scripted(*, is_frozen: bool) -> torch.jit.ScriptModule:
     """Return a scripted model on the virtual GPU; freezing makes its weights constants."""
     model = torch.jit.script(torch.nn.Linear(2, 2).cuda().eval())
