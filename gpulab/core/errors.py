@@ -2,15 +2,6 @@
 
 Each also derives from the built-in error that fits, so that ``except ValueError`` catches it, too.
 One file, because every other package is above it, and any of them may raise any error.
-
-Examples
---------
->>> import gpulab
->>> try:
-...     gpulab.use("H2000")
-... except gpulab.core.errors.UnknownNameError as error:
-...     print(str(error).partition("?")[0])
-unknown GPU 'H2000'; did you mean 'H200'
 """
 
 import difflib
@@ -25,11 +16,7 @@ _brief.maxstring = _brief.maxother = _brief.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """Return the ``repr`` of a value, shortened so that it fits into a message.
-
-    >>> shown("x" * 1000)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
-    """
+    """Return the ``repr`` of a value, shortened so that it fits into a message."""
     try:
         return _brief.repr(value)
     except Exception:  # noqa: BLE001  # a repr of the user's own may raise anything

@@ -20,41 +20,23 @@ _OBEYED = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return a text with escapes in place of control characters; line breaks stay.
-
-    >>> print(visible("\x1b[31mred\r \ud800"))
-    \x1b[31mred\r \ud800
-    >>> visible("24.9 µs")
-    '24.9 µs'
-    """
+    r"""Return a text with escapes in place of control characters; line breaks stay."""
     # isprintable runs in C and is much faster than the pattern; nearly all texts pass it.
     return text if text.isprintable() else _OBEYED.sub(_written_out, text)
 
 
 def one_line(text: str) -> str:
-    r"""Return a name as one line, so that it cannot imitate another line of our output.
-
-    >>> one_line("gemm\nmedian 1 ns\x00")
-    'gemm median 1 ns\\x00'
-    """
+    r"""Return a name as one line, so that it cannot imitate another line of our output."""
     return text if text.isprintable() else visible(" ".join(text.split()))
 
 
 def shortened(text: str, n_most: int) -> str:
-    """Return a text of at most ``n_most`` characters; a text that was cut ends with an ellipsis.
-
-    >>> shortened("elementwise_kernel", 12)
-    'elementwise…'
-    """
+    """Return a text of at most ``n_most`` characters; a cut one ends with an ellipsis."""
     return text if len(text) <= n_most else f"{text[: n_most - 1]}…"
 
 
 def visible_row(row: Mapping[str, object]) -> dict[str, object]:
-    r"""Return a row of a table with its names and texts made :func:`visible`.
-
-    >>> print(visible_row({"kernel": "a\x07", "n": 1})["kernel"])
-    a\x07
-    """
+    r"""Return a row of a table with its names and texts made :func:`visible`."""
     return {
         visible(name): visible(value) if isinstance(value, str) else value
         for name, value in row.items()

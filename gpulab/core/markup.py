@@ -21,9 +21,6 @@ def clean(text: str) -> str:
     """Return ``text`` escaped for HTML, with its control characters made visible.
 
     It fits into an element and into a quoted attribute.
-
-    >>> clean('<b> & "c"')
-    '&lt;b&gt; &amp; &quot;c&quot;'
     """
     return escape(visible(text))
 
@@ -56,9 +53,6 @@ def table(
 
     With ``has_row_headings`` the first cell of each row is its heading. Jupyter's own style aligns
     all cells right, which suits numbers only; ``is_text`` aligns them left.
-
-    >>> table([["a", 1]], has_row_headings=True)
-    '<table><tbody><tr><th scope="row">a</th><td>1</td></tr></tbody></table>'
     """
     style = _LEFT if is_text else ""
     titled = f"<caption>{clean(caption)}</caption>" if caption else ""

@@ -58,11 +58,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition that the value of an argument must meet; ``wanted`` ends "it must be ...".
-
-    >>> even = Requirement("an even number", lambda value: value % 2 == 0)
-    >>> even.check(n_threads=4)
-    """
+    """A condition that the value of an argument must meet; ``wanted`` ends "it must be ..."."""
 
     wanted: str
     accepts: Callable[[Any], bool]
@@ -87,11 +83,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class NameOf:
-    """The requirement that an argument is one of some names; ``kind`` says of what they are names.
-
-    >>> NameOf("source", ["measured", "virtual"]).accepts("virtual")
-    True
-    """
+    """The requirement that an argument is one of some names; ``kind`` says what they name."""
 
     kind: str
     names: Collection[str]
@@ -187,20 +179,12 @@ PATH = Requirement(
 
 
 def instance_of(kind: type | tuple[type, ...], wanted: str) -> Requirement:
-    """Return the requirement to be an object of a class, or of one of several.
-
-    >>> instance_of(dict, "a dict").accepts({})
-    True
-    """
+    """Return the requirement to be an object of a class, or of one of several."""
     return Requirement(wanted, lambda value: isinstance(value, kind))
 
 
 def each(part: Requirement | NameOf, wanted: str) -> Requirement:
-    """Return the requirement that every item of a sequence meets ``part``; it may be empty.
-
-    >>> each(COUNT, "a list of counts").accepts([1, 2, 0])
-    False
-    """
+    """Return the requirement that every item of a sequence meets ``part``; it may be empty."""
     return Requirement(
         wanted,
         lambda value: (
@@ -212,11 +196,7 @@ def each(part: Requirement | NameOf, wanted: str) -> Requirement:
 
 
 def mapping_to(part: Requirement, wanted: str) -> Requirement:
-    """Return the requirement to be a mapping from texts to values that meet ``part``.
-
-    >>> mapping_to(POSITIVE, "a dict of peaks").accepts({"float32": 67e12})
-    True
-    """
+    """Return the requirement to be a mapping from texts to values that meet ``part``."""
     return Requirement(
         wanted,
         lambda value: (
@@ -230,11 +210,7 @@ _MOST_ITEMS = 1_000_000
 
 
 def iterator_of(values: Any) -> Iterator[Any] | None:  # noqa: ANN401  # any argument
-    """Return an iterator over a list of items; None for a text, a mapping, or anything else.
-
-    >>> iterator_of("text") is None
-    True
-    """
+    """Return an iterator over a list of items; None for a text, a mapping, or anything else."""
     if not isinstance(values, str | bytes | Mapping):
         # A tensor without dimensions says that it is iterable, and raises.
         with suppress(Exception):
@@ -247,9 +223,6 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
     """Return the items of an argument as a tuple, each checked.
 
     The argument may be a generator, which can be read only once. A text is refused.
-
-    >>> items_of("sizes", (2**k for k in range(3)), COUNT)
-    (1, 2, 4)
     """
     iterator = iterator_of(values)
     if iterator is None:
@@ -269,11 +242,7 @@ def items_of(name: str, values: Iterable[T], part: Requirement | NameOf) -> tupl
 
 
 def numbers_of(name: str, values: object) -> "NDArray[np.float64]":
-    """Return an argument as an array of numbers; `InvalidOptionError` for nan or anything else.
-
-    >>> numbers_of("samples_s", [1, 2]).tolist()
-    [1.0, 2.0]
-    """
+    """Return an argument as an array of numbers; `InvalidOptionError` for nan or anything else."""
     import numpy as np
 
     try:

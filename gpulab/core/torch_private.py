@@ -130,9 +130,6 @@ def allows_tf32(area: str) -> bool:
 
     It follows PyTorch's new switches (``fp32_precision``) and its old ones (``allow_tf32``). The
     old ones raise an error when they are read, if the program has used a new one.
-
-    >>> allows_tf32("matmul"), allows_tf32("conv")
-    (False, True)
     """
     if _float32_precision is None:
         backend = torch.backends.cuda.matmul if area == "matmul" else torch.backends.cudnn
@@ -141,38 +138,21 @@ def allows_tf32(area: str) -> bool:
 
 
 def current_stance() -> Any:  # noqa: ANN401 # the class is private
-    """Return the current stance of ``torch.compile``, for :func:`restore_stance`.
-
-    >>> stance = current_stance()
-    >>> restore_stance(stance)
-    >>> current_stance() is stance
-    True
-    """
+    """Return the current stance of ``torch.compile``, for :func:`restore_stance`."""
     import torch._dynamo.eval_frame as dynamo  # importing it takes a second
 
     return dynamo._stance
 
 
 def restore_stance(stance: Any) -> None:  # noqa: ANN401 # as above
-    """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned.
-
-    >>> stance = current_stance()
-    >>> torch.compiler.set_stance("force_eager").__enter__()
-    >>> restore_stance(stance)
-    >>> current_stance().stance
-    'default'
-    """
+    """Set the stance of ``torch.compile`` back to what :func:`current_stance` returned."""
     import torch._dynamo.eval_frame as dynamo
 
     dynamo._stance = stance
 
 
 def mode_flags() -> dict[str, bool]:
-    """Return torch's own flags about the dispatch modes that are active, for :func:`leave_mode`.
-
-    >>> all(isinstance(is_on, bool) for is_on in mode_flags().values())
-    True
-    """
+    """Return torch's own flags about the active dispatch modes, for :func:`leave_mode`."""
     flags = vars(torch.utils._python_dispatch)
     return {name: flags[name] for name in flags if name.startswith("_is_in_")}
 
@@ -181,13 +161,6 @@ def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # tor
     """Leave a dispatch mode if it is still active, even after its own ``__exit__`` has failed.
 
     It need not be the innermost one; ``flags`` are :func:`mode_flags` before it was entered.
-
-    >>> from torch.utils._python_dispatch import TorchDispatchMode
-    >>> flags, mode = mode_flags(), TorchDispatchMode()
-    >>> _ = mode.__enter__()
-    >>> leave_mode(mode, flags)
-    >>> mode_flags() == flags
-    True
     """
     modes: Any = torch.utils._python_dispatch
     if any(entered is mode for entered in modes._get_current_dispatch_mode_stack()):
@@ -207,29 +180,17 @@ def leave_mode(mode: Any, flags: dict[str, bool]) -> None:  # noqa: ANN401 # tor
 
 
 def schema_of(func: Any) -> Any:  # noqa: ANN401 # operators have no public type
-    """Return an operator's schema: its name, arguments and results.
-
-    >>> schema_of(torch.ops.aten.relu.default).name
-    'aten::relu'
-    """
+    """Return an operator's schema: its name, arguments and results."""
     return func._schema
 
 
 def arguments_of(func: Any) -> Any:  # noqa: ANN401 # as above
-    """Return the arguments of an operator's schema, with name, default and alias information.
-
-    >>> [argument.name for argument in arguments_of(torch.ops.aten.add.Tensor)]
-    ['self', 'other', 'alpha']
-    """
+    """Return the arguments of an operator's schema, with name, default and alias information."""
     return schema_of(func).arguments
 
 
 def results_of(func: Any) -> Any:  # noqa: ANN401 # as above
-    """Return the results of an operator's schema, with alias information.
-
-    >>> len(results_of(torch.ops.aten.max.dim))
-    2
-    """
+    """Return the results of an operator's schema, with alias information."""
     return schema_of(func).returns
 
 
@@ -237,9 +198,6 @@ def not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that ``torch.compile`` does not look at, nor at what it calls.
 
     Python code that PyTorch's dispatcher runs inside a compiled region would be compiled, too.
-
-    >>> not_compiled(lambda: "interpreted")()
-    'interpreted'
     """
     skip = _eval_frame._FrameAction.SKIP
     strategy = _eval_frame._FrameExecStrategy(skip, skip)
@@ -248,31 +206,17 @@ def not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
-    """Return the name of an operator's overload, such as ``"out"`` or ``"default"``.
-
-    >>> overload_name(torch.ops.aten.add.Tensor)
-    'Tensor'
-    """
+    """Return the name of an operator's overload, such as ``"out"`` or ``"default"``."""
     return str(func._overloadname)
 
 
 def sequence_number(node: Any) -> int:  # noqa: ANN401 # nodes of autograd have no public type
-    """Return the sequence number of an autograd node; later operations have higher numbers.
-
-    >>> x = torch.ones(2, requires_grad=True)
-    >>> first, second = x + 1, x + 2
-    >>> sequence_number(first.grad_fn) < sequence_number(second.grad_fn)
-    True
-    """
+    """Return the sequence number of an autograd node; later operations have higher numbers."""
     return int(node._sequence_nr())
 
 
 def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
-    """Return a module's own hooks, by kind.
-
-    >>> [len(hooks) for hooks in module_hooks(torch.nn.ReLU())]
-    [0, 0, 0, 0]
-    """
+    """Return a module's own hooks, by kind."""
     return (
         module._forward_hooks,
         module._forward_pre_hooks,
@@ -282,45 +226,24 @@ def module_hooks(module: Any) -> tuple[Any, ...]:  # noqa: ANN401 # any module
 
 
 def is_view(tensor: torch.Tensor) -> bool:
-    """Return whether autograd treats a tensor as a view of another.
-
-    >>> x = torch.zeros(4)
-    >>> is_view(x), is_view(x[:2])
-    (False, True)
-    """
+    """Return whether autograd treats a tensor as a view of another."""
     return bool(tensor._is_view())
 
 
 def address_of(generator: torch.Generator) -> int:
-    """Return the address of a random generator's C++ object.
-
-    >>> generator = torch.Generator()
-    >>> address_of(generator) == address_of(generator)
-    True
-    """
+    """Return the address of a random generator's C++ object."""
     return int(generator._cdata)  # type: ignore[attr-defined] # not in the stubs
 
 
 def innermost(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor inside the wrappers of ``torch.func``, or the tensor itself.
-
-    >>> import torch
-    >>> shapes = []
-    >>> doubled = torch.func.vmap(lambda row: shapes.append(innermost(row).shape) or 2 * row)
-    >>> doubled(torch.ones(3, 2)).shape, shapes
-    (torch.Size([3, 2]), [torch.Size([3, 2])])
-    """
+    """Return the tensor inside the wrappers of ``torch.func``, or the tensor itself."""
     while _is_wrapped(tensor):
         tensor = _unwrapped(tensor)
     return tensor
 
 
 def default_device_context() -> Any:  # noqa: ANN401 # it has no public type
-    """Return the context that ``torch.set_default_device`` entered on this thread, or None.
-
-    >>> default_device_context() is None
-    True
-    """
+    """Return the context that ``torch.set_default_device`` entered on this thread, or None."""
     return getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
 
 
@@ -332,11 +255,6 @@ def current_raw_stream() -> int:
     """Return the address of the current stream, 0 for the default one.
 
     Unlike ``torch.cuda.current_stream()`` this makes no object, so it takes no time on the host.
-
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     current_raw_stream()
-    0
     """
     import torch
 
@@ -344,21 +262,12 @@ def current_raw_stream() -> int:
 
 
 def spin(n_cycles: int) -> None:
-    """Enqueue on the current stream a kernel that only waits for so many clock cycles.
-
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     spin(1_000_000)
-    """
+    """Enqueue on the current stream a kernel that only waits for so many clock cycles."""
     _cuda._sleep(n_cycles)
 
 
 def is_profiler_open() -> bool:
-    """Return whether a session of a profiler of PyTorch is open.
-
-    >>> is_profiler_open()
-    False
-    """
+    """Return whether a session of a profiler of PyTorch is open."""
     autograd: Any = torch.autograd
     return bool(autograd.profiler._is_profiler_enabled or autograd._profiler_enabled())
 
@@ -367,22 +276,13 @@ def has_profiler_schedule() -> bool:
     """Return whether a ``torch.profiler.profile`` exists whose ``with`` block was not left yet.
 
     torch 2.13 shows nowhere else that a profiler is in the warm-up of its schedule.
-
-    >>> has_profiler_schedule()
-    False
     """
     autograd: Any = torch.autograd
     return "ProfilerStep" in autograd.profiler.KinetoStepTracker._step_dict
 
 
 def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
-    """Let PyTorch record where each operator and range of this thread begins and ends.
-
-    >>> start_profiler_list(with_shapes=False, with_flops=False)
-    >>> x = torch.ones(3).relu_()
-    >>> [entry.name() for entry in stop_profiler_list() if entry.kind() == "push"][-1]
-    'aten::clamp_min_'
-    """
+    """Let PyTorch record where each operator and range of this thread begins and ends."""
     profiler: Any = torch._C._profiler
     # The older of PyTorch's CPU profilers: it gives the entries in their order, and is silent.
     config = profiler.ProfilerConfig(
@@ -398,12 +298,7 @@ def start_profiler_list(*, with_shapes: bool, with_flops: bool) -> None:
 
 
 def stop_profiler_list() -> list[Any]:
-    """Stop what :func:`start_profiler_list` started, and return its entries in their order.
-
-    >>> start_profiler_list(with_shapes=False, with_flops=False)
-    >>> len(stop_profiler_list()) > 0
-    True
-    """
+    """Stop what :func:`start_profiler_list` started, and return its entries in their order."""
     threads = torch._C._autograd._disable_profiler_legacy()
     return [entry for entries in threads for entry in entries]
 
@@ -412,9 +307,6 @@ def overrides_stale_streams() -> bool:
     """Return whether a backward pass in a capture leaves streams that are not captured.
 
     That is the switch ``torch.autograd.graph.set_override_stale_capture_stream`` of torch 2.13.
-
-    >>> overrides_stale_streams()
-    False
     """
     switch: Any = getattr(torch._C, "_override_stale_capture_stream", None)
     return switch is not None and bool(switch())
@@ -422,25 +314,13 @@ def overrides_stale_streams() -> bool:
 
 @cache
 def is_written_with_operators(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
-    """Return whether an operator has a kernel for every device, which calls other operators.
-
-    >>> is_written_with_operators(torch.ops.aten.t.default)
-    True
-    >>> is_written_with_operators(torch.ops.aten.mm.default)
-    False
-    """
+    """Return whether an operator has a kernel for every device, which calls other operators."""
     return has_own_kernel(func, _WRITTEN_WITH_OPERATORS.name)
 
 
 @cache
 def has_own_kernel(func: Any, key: str) -> bool:  # noqa: ANN401 # as above
-    """Return whether an operator has a kernel for a device or dispatch key, e.g. ``"CPU"``.
-
-    >>> has_own_kernel(torch.ops.aten.mm.default, "CPU")
-    True
-    >>> has_own_kernel(torch.ops.aten.t.default, "CPU")
-    False
-    """
+    """Return whether an operator has a kernel for a device or dispatch key, e.g. ``"CPU"``."""
     try:
         return bool(has_kernel(func.name(), key))
     except RuntimeError:  # the dispatcher has no such name, e.g. aten::add_.t
@@ -448,60 +328,24 @@ def has_own_kernel(func: Any, key: str) -> bool:  # noqa: ANN401 # as above
 
 
 def call_inside(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
-    """Call the kernel that an operator has for every device.
-
-    >>> call_inside(torch.ops.aten.t.default, (torch.ones(2, 3),), {}).shape
-    torch.Size([3, 2])
-    """
+    """Call the kernel that an operator has for every device."""
     return func._op_dk(_WRITTEN_WITH_OPERATORS, *args, **kwargs)
 
 
 def record_memory_history(enabled: str | None, **options: object) -> None:
-    """Start to record what the allocator does; ``enabled=None`` ends it.
-
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     try:
-    ...         record_memory_history("all")
-    ...     except NotImplementedError as error:
-    ...         print(type(error).__name__)  # it needs a CUDA GPU
-    NotModelledError
-    """
+    """Start to record what the allocator does; ``enabled=None`` ends it."""
     _cuda.memory._record_memory_history(enabled=enabled, **options)
 
 
 def is_memory_history_kept() -> bool:
-    """Return whether a CUDA GPU's allocator records its history now, for us or for the user.
-
-    >>> torch.cuda.is_available() and is_memory_history_kept()
-    False
-    """
+    """Return whether a CUDA GPU's allocator records its history now, for us or for the user."""
     return bool(C._cuda_isHistoryEnabled())
 
 
 def memory_snapshot() -> dict[str, Any]:
-    """Return the allocator's state and the history that was kept, as plain data.
-
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.zeros(1000, device="cuda")
-    ...     len(memory_snapshot()["segments"])
-    1
-    """
+    """Return the allocator's state and the history that was kept, as plain data."""
     snapshot: dict[str, Any] = _cuda.memory._snapshot()
     return snapshot
-
-
-def script_module(module: Any) -> Any:  # noqa: ANN401 # neither has a type
-    """Return the C++ object of a scripted module.
-
-    >>> import warnings
-    >>> with warnings.catch_warnings(action="ignore"):  # torch advises torch.compile instead
-    ...     module = torch.jit.script(torch.nn.ReLU())
-    >>> type(script_module(module)).__name__
-    'ScriptModule'
-    """
-    return module._c
 
 
 @cache
@@ -510,9 +354,6 @@ def functions_never_compiled() -> tuple[Callable[..., Any], ...]:
 
     When one of them runs for the first time, PyTorch imports its compiler, which takes a second.
     It does not if the function has an attribute ``__dynamo_disable``, which it then calls instead.
-
-    >>> all(callable(function) for function in functions_never_compiled())
-    True
     """
     guard = disable_compiler(lambda: None).__code__
     tables = torch._decomp.global_decomposition_table.values()
@@ -532,19 +373,11 @@ def _within(function: Any) -> Iterator[FunctionType]:  # noqa: ANN401 # kernels 
 
 
 def has_shape_function(func: Any) -> bool:  # noqa: ANN401 # operators have no public type
-    """Return whether an operator has a C++ function that only computes its results' shapes.
-
-    >>> has_shape_function(torch.ops.aten.add.Tensor), has_shape_function(torch.ops.aten.add.out)
-    (True, False)
-    """
+    """Return whether an operator has a C++ function that only computes its results' shapes."""
     is_structured = has_kernel(func.name(), _SHAPES_FIRST.name)
     return is_structured and not any(argument.is_out for argument in arguments_of(func))
 
 
 def call_shape_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: ANN401 # as above
-    """Allocate an operator's results, then call its ``out`` overload, which writes into them.
-
-    >>> call_shape_function(torch.ops.aten.add.Tensor, (torch.ones(2, 3), 1), {}).shape
-    torch.Size([2, 3])
-    """
+    """Allocate an operator's results, then call its ``out`` overload, which writes into them."""
     return func._op_dk(_SHAPES_FIRST, *args, **kwargs)

@@ -61,12 +61,7 @@ CPU = "cpu"
 
 
 def choose(gpus: Sequence[InstalledGpu]) -> tuple[str, str]:
-    """Return the name of the build that serves most of these GPUs, and why.
-
-    >>> from gpulab.device._builds import InstalledGpu, choose
-    >>> choose([InstalledGpu("550.54.15", (7, 0))])
-    ('cu126', 'it serves driver 550.54.15 and compute capability 7.0')
-    """
+    """Return the name of the build that serves most of these GPUs, and why."""
     if not gpus:
         return CPU, "nvidia-smi lists no NVIDIA GPU"
     build = max(BUILDS, key=lambda each: sum(map(each.serves, gpus)))  # the first of equal ones

@@ -67,11 +67,6 @@ class GpuSpec:
         The document behind each figure, by the name of the figure; a peak is called
         ``"peak_flops_per_s.float64"``. If a reference begins with "unconfirmed", the figure is in
         no document of the vendor and was not read on such a GPU.
-
-    Examples
-    --------
-    >>> gpu("H200").compute_capability
-    (9, 0)
     """
 
     name: str
@@ -95,36 +90,18 @@ class GpuSpec:
 
     @property
     def reference(self) -> str:
-        """The document that states the bandwidth and most peaks.
-
-        Examples
-        --------
-        >>> gpu("A40").reference
-        'NVIDIA A40 data sheet, 2021'
-        """
+        """The document that states the bandwidth and most peaks."""
         return self.references["bandwidth_bytes_per_s"]
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """The names of figures that no document and no reading confirms, sorted.
-
-        Examples
-        --------
-        >>> gpu("L40S").unconfirmed
-        ('idle_w',)
-        """
+        """The names of figures that no document and no reading confirms, sorted."""
         references = self.references.items()
         return tuple(sorted(name for name, text in references if text.startswith(_UNCONFIRMED)))
 
     @property
     def basis(self) -> str:
-        """The basis of times that are computed for this GPU, to be shown beside them.
-
-        Examples
-        --------
-        >>> gpu("H200").basis, gpu("T4").basis
-        ('recorded on one', 'extrapolated from its data sheet')
-        """
+        """The basis of times that are computed for this GPU, to be shown beside them."""
         return "recorded on one" if self.recorded else "extrapolated from its data sheet"
 
 
@@ -135,11 +112,6 @@ def gpu(name: str) -> GpuSpec:
     ------
     UnknownNameError
         If the table has no such GPU; the message suggests the nearest.
-
-    Examples
-    --------
-    >>> gpu("h200").n_sms, gpu("RTX 4090").n_sms
-    (132, 128)
     """
     if not is_known(name):
         raise UnknownNameError("GPU", name, names())
@@ -147,11 +119,7 @@ def gpu(name: str) -> GpuSpec:
 
 
 def is_known(name: object) -> bool:
-    """Return whether the table has a GPU called ``name``.
-
-    >>> is_known("rtx 4090"), is_known("RTX 9999")
-    (True, False)
-    """
+    """Return whether the table has a GPU called ``name``."""
     return isinstance(name, str) and _key(name) in _table()
 
 
@@ -160,21 +128,12 @@ def by_driver_name(driver_name: str) -> GpuSpec | None:
 
     Older drivers leave out "NVIDIA". There is no data sheet for a part of a GPU (MIG, virtual
     GPUs) or for a variant such as the one in a laptop; :func:`why_unknown` returns the reason.
-
-    >>> by_driver_name("NVIDIA H200").name, by_driver_name("GeForce RTX 3090").name
-    ('H200', 'RTX3090')
-    >>> by_driver_name("NVIDIA Nonesuch"), by_driver_name("NVIDIA H200 MIG 1g.18gb")
-    (None, None)
     """
     return _by_driver_name().get(_bare(driver_name))
 
 
 def why_unknown(driver_name: str) -> str:
-    """Return why there is no data sheet for a driver name; empty if there is one.
-
-    >>> why_unknown("NVIDIA H200"), why_unknown("NVIDIA Nonesuch").partition(":")[0]
-    ('', 'NVIDIA Nonesuch is not in the table of GPUs')
-    """
+    """Return why there is no data sheet for a driver name; empty if there is one."""
     if by_driver_name(driver_name) is not None:
         return ""
     if slice_match := _SLICE.match(driver_name):
@@ -191,21 +150,13 @@ def why_unknown(driver_name: str) -> str:
 
 
 def is_extrapolated(driver_name: str) -> bool:
-    """Return whether a virtual GPU of this driver name is computed from a data sheet alone.
-
-    >>> is_extrapolated("Tesla T4"), is_extrapolated("NVIDIA H200")
-    (True, False)
-    """
+    """Return whether a virtual GPU of this driver name is computed from a data sheet alone."""
     spec = by_driver_name(driver_name)
     return spec is not None and not spec.recorded
 
 
 def names() -> tuple[str, ...]:
-    """Return the short names of all GPUs in the table, sorted.
-
-    >>> names()[:3]
-    ('A10', 'A100', 'A100-40GB')
-    """
+    """Return the short names of all GPUs in the table, sorted."""
     return tuple(sorted(spec.name for spec in _table().values()))
 
 

@@ -13,15 +13,7 @@ def check_source(source: str) -> None:
 
 
 def device_label(device_name: str, source: str) -> str:
-    """Return a label with the device and the source of its times.
-
-    >>> device_label("NVIDIA H200", "measured")
-    'NVIDIA H200, measured'
-    >>> device_label("NVIDIA H200", "virtual")
-    'virtual NVIDIA H200'
-    >>> device_label("Tesla T4", "virtual")
-    'virtual Tesla T4, extrapolated'
-    """
+    """Return a label with the device and the source of its times."""
     return (
         virtual_label(device_name) if source == "virtual" else f"{one_line(device_name)}, {source}"
     )
@@ -31,9 +23,6 @@ def virtual_label(device_name: str) -> str:
     """Return the label of a virtual GPU, with a note if its times are extrapolated.
 
     They are extrapolated if gpulab knows the GPU's data sheet only, and has no recording of it.
-
-    >>> virtual_label("NVIDIA H200")
-    'virtual NVIDIA H200'
     """
     note = ", extrapolated" if is_extrapolated(device_name) else ""
     return f"virtual {one_line(device_name)}{note}"

@@ -82,10 +82,6 @@ def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsi
 
     All but ``itemsize`` are in elements, as PyTorch returns them; it has no negative strides. Two
     columns of a 3 x 4 matrix of 4-byte numbers lie side by side and share no byte:
-
-    >>> first, second = extent((3,), (4,), 0, 4), extent((3,), (4,), 1, 4)
-    >>> first.n_runs, first.run_bytes, first.meets(second)
-    (3, 4, False)
     """
     if 0 in sizes:
         return _NOTHING

@@ -34,15 +34,7 @@ def user_site() -> Site:
 
 
 def site_text(site: Site) -> str:
-    """Return the text for a call site, as an editor or a notebook shows it.
-
-    >>> site_text(("/somewhere/train.py", 12))
-    'train.py:12'
-    >>> site_text(("<ipython-input-3-0123456789ab>", 4))
-    'cell line 4'
-    >>> site_text(NOWHERE)
-    'an unknown line'
-    """
+    """Return the text for a call site, as an editor or a notebook shows it."""
     name, line = site
     if not name:
         return "an unknown line"

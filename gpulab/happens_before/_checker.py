@@ -36,14 +36,6 @@ class Checker:
     and not another one at each later use of the memory.
 
     Stream 0 writes ``x``, and stream 1 reads it without waiting:
-
-    >>> from gpulab.happens_before import MemoryAccess, extent
-    >>> vector = extent((4,), (1,), 0, 4)
-    >>> checker = Checker()
-    >>> checker.launch((0, 0), "fill_", [MemoryAccess("x", vector, True, "x")], ("train.py", 1))
-    >>> checker.launch((0, 1), "sum", [MemoryAccess("x", vector, False, "x")], ("train.py", 2))
-    >>> [hazard.kind for hazard in checker.hazards]
-    ['read before the write is done']
     """
 
     def __init__(self) -> None:

@@ -117,11 +117,7 @@ def _operation(access: RecordedAccess) -> Operation:
 
 
 def tensor_text(label: Any) -> str:
-    """Return the text for a tensor: ``label`` itself, or its ``dtype`` and ``sizes``.
-
-    >>> tensor_text("the loss")
-    'the loss'
-    """
+    """Return the text for a tensor: ``label`` itself, or its ``dtype`` and ``sizes``."""
     if isinstance(label, str):
         return label
     dtype, sizes = str(label.dtype).removeprefix("torch."), tuple(label.sizes)
@@ -129,11 +125,7 @@ def tensor_text(label: Any) -> str:
 
 
 def stream_text(stream: StreamKey) -> str:
-    """Return the name of a stream for the report.
-
-    >>> stream_text((0, 0)), stream_text((1, 2)), stream_text(HOST)
-    ('the default stream', 'stream 2 of cuda:1', 'the host')
-    """
+    """Return the name of a stream for the report."""
     if stream == HOST:
         return "the host"
     device, number = stream
@@ -146,10 +138,6 @@ def wait_cure(first: StreamKey, second: StreamKey, first_site: Site, second_site
 
     The wait is for an event and not for the whole stream, because work that the program launches
     later in that stream may run during the wait.
-
-    >>> print(wait_cure((0, 0), (0, 1), ("train.py", 9), ("train.py", 12)))
-    add after train.py:9: done = torch.cuda.default_stream().record_event()
-      and before train.py:12: s1.wait_event(done), where s1 is stream 1
     """
     wait = "done.synchronize()" if second == HOST else f"{_variable(second)}.wait_event(done)"
     record = f"done = {_variable(first)}.record_event()"
@@ -160,11 +148,7 @@ def wait_cure(first: StreamKey, second: StreamKey, first_site: Site, second_site
 
 
 def record_cure(stream: StreamKey, site: Site) -> str:
-    """Return the line that tells the allocator that ``stream`` uses the tensor of ``site``.
-
-    >>> record_cure((0, 2), ("train.py", 9))
-    'add after train.py:9: x.record_stream(s2), where x is its tensor and s2 is stream 2'
-    """
+    """Return the line that tells the allocator that ``stream`` uses the tensor of ``site``."""
     line = f"x.record_stream({_variable(stream)}), where x is its tensor"
     return f"add after {site_text(site)}: {line}{_where(stream).replace(', where', ' and')}"
 

@@ -3,17 +3,13 @@
 import errno
 import io
 import os
-import secrets
-import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import platformdirs
@@ -65,14 +61,6 @@ def test_a_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
 
 
 @posix
-def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
-    """A new file has the same permissions as one that open() creates."""
-    (tmp_path / "usual").touch()
-    disk.write_whole(tmp_path / "new", b"")
-    assert mode_of(tmp_path / "new") == mode_of(tmp_path / "usual")
-
-
-@posix
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_and_its_target_is_written(tmp_path: Path, *, there: bool) -> None:
     """If the path is a symbolic link, its target is written, whether it exists yet or not."""
@@ -85,20 +73,6 @@ def test_a_link_stays_and_its_target_is_written(tmp_path: Path, *, there: bool) 
     assert link.is_symlink()
     assert target.read_text() == "new"
     assert len(list(tmp_path.rglob("*"))) == 3
-
-
-def test_nobody_can_foresee_the_name_of_the_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the name of the unfinished file is taken, even by a link, nothing is written to it."""
-    path, victim = tmp_path / "found.json", tmp_path / "victim"
-    victim.write_text("mine")
-    monkeypatch.setattr(secrets, "token_hex", lambda _n: "guessed")
-    (tmp_path / ".gpulab-guessed.part").symlink_to(victim)
-    with pytest.raises(NotSavedError):
-        disk.write_whole(path, b"new")
-    assert victim.read_text() == "mine"
-    assert not path.exists()
 
 
 class Refusing(io.FileIO):
@@ -160,18 +134,6 @@ def test_a_refused_file_leaves_nothing(
     assert caught.value.errno == number
     assert sorted(tmp_path.iterdir()) == before
     assert not there or path.read_text() == "old"
-
-
-def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C during a wait for the disk raises KeyboardInterrupt, and leaves no new file."""
-
-    def interrupted(_handle: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        disk.write_whole(tmp_path / "found.json", b"new")
-    assert list(tmp_path.iterdir()) == []
 
 
 @posix
@@ -257,17 +219,6 @@ def test_a_second_process_is_refused_by_name(tmp_path: Path, by: str) -> None:
 
 
 @posix
-def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
-    """After its process is killed, a file is free again, although the note about it stays."""
-    path = tmp_path / "sweep.jsonl"
-    with held_by(HOLD, path) as holder:
-        holder.send_signal(signal.SIGKILL)
-    with disk.growing(path) as file:
-        file.append("second\n")
-    assert path.read_text() == "first\nsecond\n"
-
-
-@posix
 def test_a_fork_does_not_keep_the_lock(tmp_path: Path) -> None:
     """A forked worker that outlives its killed parent does not keep the lock of a file."""
     path, pid = tmp_path / "sweep.jsonl", tmp_path / "pid"
@@ -285,37 +236,6 @@ def test_a_fork_does_not_keep_the_lock(tmp_path: Path) -> None:
                 os.kill(int(pid.read_text()), 0)  # it is there
         finally:
             os.kill(int(pid.read_text()), signal.SIGKILL)
-
-
-def test_a_second_block_of_this_process_is_refused(tmp_path: Path) -> None:
-    """A file that this process has open cannot be opened a second time."""
-    path = tmp_path / "sweep.jsonl"
-    with disk.growing(path) as file:
-        file.append("line\n")
-        with pytest.raises(FileInUseError) as error, disk.growing(path):
-            pass
-        file.append("line\n")
-    assert f"is being written by process {os.getpid()}, which is this one;" in str(error.value)
-    assert path.read_text() == "line\nline\n"
-
-
-def test_who_writes_a_file_may_be_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If no process is found that writes to a locked file, the error names no process number."""
-    path = tmp_path / "sweep.jsonl"
-    monkeypatch.setattr(disk.psutil, "process_iter", lambda: iter(()))
-    with held_by(HOLD, path) as holder:
-        with pytest.raises(FileInUseError, match="is being written by another process; wait"):
-            disk.growing(path).__enter__()
-        holder.communicate()
-
-
-def test_nothing_is_left_of_a_file_without_lines(tmp_path: Path) -> None:
-    """A block without lines leaves no new file; a file that existed stays."""
-    (tmp_path / "old").touch()
-    for name in ("old", "new"):
-        with disk.growing(tmp_path / name):
-            pass
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
 @posix
@@ -348,18 +268,6 @@ def test_what_is_no_file_to_add_to_is_refused(tmp_path: Path, name: str, message
         disk.growing(name).__enter__()
     assert str(error.value) == message
     assert (tmp_path / "file").read_text() == "text"
-
-
-@pytest.mark.parametrize("number", REASONS)
-def test_a_file_that_cannot_be_opened_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """The error for a read-only folder comes before anything is measured."""
-    path = tmp_path / "sweep.jsonl"
-    monkeypatch.setattr(os, "open", refusal(number))
-    with pytest.raises(NotSavedError) as error:
-        disk.growing(path).__enter__()
-    assert str(error.value) == f"{path} cannot be written: {os.strerror(number)}; {CURES[number]}"
 
 
 @pytest.mark.parametrize("n_bytes", [0, 3, 6])
@@ -414,19 +322,6 @@ def test_ctrl_c_at_any_line_leaves_the_old_file_or_the_new_one(tmp_path: Path) -
         path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("number", REASONS)
-def test_a_late_refusal_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """Errors that a network file system reports only at a sync are raised by `sync`."""
-    path = tmp_path / "sweep.jsonl"
-    with disk.growing(path) as file:
-        file.append("first\n")
-        monkeypatch.setattr(os, "fsync", refusal(number))
-        with pytest.raises(NotSavedError, match=CURES[number]):
-            file.sync()
-
-
 @posix
 def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep runs, and a warning says that the file is not locked."""
@@ -440,98 +335,7 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
     assert path.read_text() == "first\n"
 
 
-class FakeMsvcrt:
-    """The locks of Windows: one byte at the current position of the file."""
-
-    LK_NBLCK, LK_UNLCK = 2, 0
-
-    def __init__(self) -> None:
-        self.locked: dict[int, int] = {}  # place by inode
-
-    def locking(self, handle: int, mode: int, n_bytes: int) -> None:
-        """Lock or unlock, or refuse as Windows does."""
-        place, inode = os.lseek(handle, 0, os.SEEK_CUR), os.fstat(handle).st_ino
-        assert (place, n_bytes) == (2**40, 1)
-        if mode == self.LK_UNLCK:
-            del self.locked[inode]
-        elif inode in self.locked:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        else:
-            self.locked[inode] = place
-
-
-@posix
-def test_on_windows_a_byte_after_the_end_is_locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On Windows the locked byte is after the end, so that others can still read the file."""
-    locks = FakeMsvcrt()
-    monkeypatch.setattr(disk, "sys", SimpleNamespace(platform="win32"))
-    monkeypatch.setattr(disk, "msvcrt", locks, raising=False)
-    path = tmp_path / "sweep.jsonl"
-    with disk.growing(path) as file:
-        assert len(locks.locked) == 1
-        file.append("first\n")
-        with pytest.raises(FileInUseError):
-            disk.growing(path).__enter__()
-    assert locks.locked == {}
-    with disk.growing(path) as file:
-        file.append("second\n")
-        assert file.read() == b"first\nsecond\n"
-
-
 # A disk that is really full
-
-
-@contextmanager
-def small_disk(folder: Path) -> Iterator[list[str]]:
-    """Yield the beginning of a command line whose program sees a disk of 16 KiB in the folder."""
-    script = 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'
-    command = ["unshare", "-rm", "sh", "-c", script, str(folder)]
-    if (
-        shutil.which("unshare") is None
-        or subprocess.run([*command, "true"], check=False).returncode
-    ):
-        pytest.skip("no disk can be mounted here")
-    yield command
-
-
-def test_a_full_disk_takes_whole_lines(tmp_path: Path) -> None:
-    """The lines that fit are whole, and a file that does not fit leaves the old one."""
-    program = """
-import os, sys
-from gpulab.core import disk
-from gpulab.core.errors import NotSavedError
-os.chdir(sys.argv[1])
-disk.write_whole("old", b"old")
-with disk.growing("sweep.jsonl") as file:
-    try:
-        while True:
-            file.append("x" * 999 + "\\n")
-    except NotSavedError as error:
-        print(error)
-    print({len(line) for line in open("sweep.jsonl")})
-    try:
-        disk.write_whole("old", bytes(8000))
-    except NotSavedError as error:
-        print(error)
-    print(open("old").read(), sorted(os.listdir(".")))
-"""
-    with small_disk(tmp_path) as command:
-        done = subprocess.run(
-            [*command, sys.executable, "-c", program, str(tmp_path)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    full = "cannot be written: No space left on device; make room on the disk, or give a file on"
-    assert done.stdout.splitlines() == [
-        f"sweep.jsonl {full} another one",
-        "{1000}",
-        f"old {full} another one",
-        "old ['old', 'sweep.jsonl']",
-    ], done.stderr
 
 
 # The user's own folder
@@ -563,19 +367,3 @@ def test_a_folder_of_somebody_else_is_not_used(
     folder = disk.state_folder()
     assert folder == tmp_path / f"gpulab-{os.getuid()}"
     assert mode_of(folder) == 0o700
-
-
-@posix
-def test_no_folder_at_all_is_told(
-    own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If neither folder can be private, an error says what to set."""
-    own_state.write_text("")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / f"gpulab-{os.getuid()}").symlink_to(own_state)
-    with pytest.raises(NotSavedError) as error:
-        disk.state_folder()
-    assert str(error.value) == (
-        f"there is no folder for locks: neither {own_state} nor one in {tmp_path} can be made for "
-        "this user alone; name a home that you may write to: HOME=..."
-    )

@@ -1,8 +1,6 @@
 """Ctrl-C waits for the end of a step; a step that failed halfway is undone or repeated."""
 
 import signal
-import threading
-import time
 import weakref
 from collections.abc import Iterator
 from types import FrameType
@@ -91,44 +89,6 @@ def test_an_opening_lets_a_signal_through() -> None:
     with pytest.raises(HandlerError), empty():
         step()
     assert done == []
-
-
-def test_a_long_step_waits_without_calling_the_handler_all_the_time() -> None:
-    """After many tries gpulab pauses between them, and the handler runs in the end."""
-    n_calls = 0
-
-    @interrupts.step
-    def step() -> None:
-        nonlocal n_calls
-        signal.raise_signal(signal.SIGUSR1)
-        for _ in range(100_000):
-            n_calls += interrupts.in_step(None)
-
-    context = object()
-    interrupts.hold(context)
-    try:
-        with pytest.raises(HandlerError):  # noqa: PT012 # it comes at any time after the step
-            step()
-            while True:
-                time.monotonic()
-    finally:
-        interrupts.let_go(context)
-
-
-def test_other_threads_leave_handlers_alone() -> None:
-    """A context on another thread changes no signal handler, because only the main thread may."""
-    before = signal.getsignal(signal.SIGUSR1)
-    seen: list[object] = []
-
-    def work() -> None:
-        with interrupts.ExitStack() as stack:
-            stack.enter_context(empty())
-            seen.append(signal.getsignal(signal.SIGUSR1))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [before]
 
 
 def test_an_undo_runs_all_of_its_actions_whatever_they_raise() -> None:

@@ -135,13 +135,6 @@ def test_the_self_check_decides_about_an_untried_torch(
     )
 
 
-def test_current_chooses_at_first_need() -> None:
-    """Without a choice, `current` chooses as "auto" does, and the choice stays."""
-    first = device.current()
-    assert first.reason == NO_GPU.reason
-    assert device.current() is first
-
-
 def test_only_an_unasked_virtual_gpu_stands_in() -> None:
     """`stands_in` is true only for a virtual GPU that the user did not ask for."""
     assert device.current().stands_in
@@ -220,14 +213,6 @@ def test_active_inside_is_the_same_gpu() -> None:
         assert entered() is outer.virtual
 
 
-@pytest.mark.usefixtures("_with_gpu")
-def test_active_does_nothing_for_a_real_gpu() -> None:
-    """For a real GPU, `active` enters nothing."""
-    with device.active() as in_use:
-        assert in_use.virtual is None
-        assert entered() is None
-
-
 def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The conditions of a virtual GPU do not have this machine's CUDA or driver."""
     monkeypatch.setattr(_probe, "cuda_version", lambda: "13.0")
@@ -241,29 +226,12 @@ def test_conditions_of_a_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert taken.taken_at.endswith("+00:00")
 
 
-@pytest.mark.usefixtures("_with_gpu")
-def test_conditions_of_a_real_gpu() -> None:
-    """The conditions of a real GPU have its CUDA and driver versions."""
-    taken = device.conditions()
-    assert (taken.device_name, taken.cuda_version, taken.driver_version) == (
-        *("NVIDIA L4", "13.0", "580.159.03"),
-    )
-
-
 def test_doctor_says_what_is_used_instead() -> None:
     """The report names the virtual GPU used instead, without choosing it."""
     rows = {row.topic: row for row in gpulab.doctor().rows}
     assert rows["GPU"].instead == "the virtual NVIDIA H200"
     assert rows["virtual GPU"].state == "usable"
     assert _notebook_session.session.device is None
-
-
-@pytest.mark.usefixtures("_with_gpu")
-def test_doctor_says_what_is_in_use() -> None:
-    """The report names the real GPU, or the virtual one if it was chosen."""
-    assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "NVIDIA L4"
-    gpulab.use("T4")
-    assert {row.topic: row for row in gpulab.doctor().rows}["GPU"].state == "the virtual Tesla T4"
 
 
 def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

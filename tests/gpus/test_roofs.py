@@ -32,11 +32,6 @@ def test_an_unknown_type_is_refused() -> None:
     )
 
 
-def test_the_fastest_type_has_the_highest_peak() -> None:
-    """``fastest`` is the type with the highest peak."""
-    assert A100.fastest == "float16"
-
-
 def test_a_data_sheet_is_the_table_of_gpus() -> None:
     """``data_sheet`` returns the figures of the table and names the document."""
     spec = gpus.gpu("H200")
@@ -46,16 +41,6 @@ def test_a_data_sheet_is_the_table_of_gpus() -> None:
     assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s
     assert roof.detail == spec.reference
     assert (roof.l2_bytes_per_s, roof.floor_s) == (None, None)
-
-
-def test_clocks_scale_arithmetic_and_memory_apart() -> None:
-    """The core clock scales the peaks, and the memory clock scales the bandwidth."""
-    spec = gpus.gpu("H200")
-    roof = at_clocks(spec, spec.boost_clock_mhz / 2, spec.memory_clock_mhz / 4)
-    assert roof.basis == "live clocks"
-    assert roof.peak("float32") == spec.peak_flops_per_s["float32"] / 2
-    assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s / 4
-    assert roof.detail == "990 of 1980 MHz, memory 800 of 3201 MHz"
 
 
 def test_a_peak_is_scaled_from_the_clock_at_which_it_is_stated() -> None:

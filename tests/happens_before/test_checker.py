@@ -8,7 +8,7 @@ these orders and tries all of them, without using the checker.
 import sys
 import threading
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import product
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -154,20 +154,6 @@ def test_text_of_a_missing_stream_wait() -> None:
     )
 
 
-def test_text_between_two_devices() -> None:
-    """Streams of other devices than cuda:0 are named with their device."""
-    checker = Checker()
-    checker.launch((1, 2), "copy_", [write(1)], ("train.py", 12))
-    checker.launch((1, 0), "mul", [write(1)], ("train.py", 15))
-    (hazard,) = checker.hazards
-    assert hazard.second.stream == "the default stream of cuda:1"
-    assert hazard.cure == (
-        "add after train.py:12: done = s2_1.record_event()\n"
-        "  and before train.py:15: torch.cuda.default_stream(1).wait_event(done), "
-        "where s2_1 is stream 2 of cuda:1"
-    )
-
-
 def test_text_of_a_host_access() -> None:
     """The cure names the stream that the host must synchronize with."""
     checker = Checker()
@@ -226,16 +212,6 @@ def test_a_hazard_is_reported_once_and_counted() -> None:
     assert str(hazard).startswith("read before the write is done: x, 3 times\n")
 
 
-def test_one_missing_wait_is_one_hazard() -> None:
-    """Conflicts that the same missing wait would prevent are not reported again."""
-    checker = Checker()
-    checker.launch(A, "fill_", [write(1), write(2)], ("train.py", 1))
-    for line in (2, 3):
-        checker.launch(B, "mul", [read(1), read(2)], ("train.py", line))
-    checker.launch(A, "fill_", [write(1)], ("train.py", 4))
-    assert places(checker) == [("train.py:1", "train.py:2"), ("train.py:3", "train.py:4")]
-
-
 def test_a_missing_wait_counts_as_made() -> None:
     """After a hazard the stream may use the memory in another way, without a second report."""
     checker = Checker()
@@ -255,33 +231,6 @@ def test_a_read_does_not_hide_the_write_before_it() -> None:
     assert places(checker) == [("train.py:1", "train.py:3")]
 
 
-def test_an_older_event_takes_nothing_back() -> None:
-    """Waiting for an earlier event after a later one loses no order."""
-    checker = Checker()
-    earlier = checker.record(A)
-    checker.launch(A, "fill_", [write(1)], ("train.py", 1))
-    later = checker.record(A)
-    checker.stream_wait(B, later)
-    checker.stream_wait(B, earlier)
-    checker.launch(B, "mul", [read(1)], ("train.py", 2))
-    assert checker.hazards == ()
-
-
-def test_a_recorded_stream_stands_for_what_it_waited_for() -> None:
-    """record_stream covers what that stream had waited for at the time of the free."""
-    for is_before, n_hazards in ((True, 0), (False, 1)):
-        checker, block = Checker(), Allocation(A, 0x1000, 4096)
-        checker.launch(C, "mul", [read("old")], ("train.py", 1))
-        event = checker.record(C)
-        if is_before:
-            checker.stream_wait(B, event)
-        checker.free("old", block, [B])
-        checker.stream_wait(B, event)
-        checker.allocate("new", block)
-        checker.launch(A, "fill_", [write("new")], ("train.py", 2))
-        assert len(checker.hazards) == n_hazards
-
-
 def test_a_freed_tensor_is_named_as_it_was() -> None:
     """The report names the freed tensor, not the one that took its memory."""
     checker, block = Checker(), Allocation(A, 0x1000, 4096)
@@ -290,39 +239,6 @@ def test_a_freed_tensor_is_named_as_it_was() -> None:
     checker.allocate("new", block)
     checker.launch(A, "fill_", [write("new")._replace(label="new")], ("train.py", 2))
     assert [hazard.tensor for hazard in checker.hazards] == ["old"]
-
-
-def test_freed_memory_that_is_past_is_not_kept() -> None:
-    """Freed memory is forgotten once the host has waited, even if it is never reused."""
-    checker = Checker()
-    for step in range(1_000):
-        checker.launch(A, "fill_", [write(step)], ("train.py", 1))
-        checker.free(step, Allocation(A, 0x1000 * step, 4096))
-        checker.allocate("next", Allocation(B, 0x1000_0000, 1024))
-        checker.host_wait_stream(A)
-    assert checker.n_recorded < 100
-
-
-def test_freed_memory_that_is_past_is_not_counted() -> None:
-    """Nothing is recorded of a tensor that is gone after the host has waited for it."""
-    checker = Checker()
-    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
-    checker.host_wait_stream(A)
-    checker.free("old", Allocation(A, 0x1000, 4096))
-    assert checker.n_recorded == 0
-
-
-def test_a_piece_of_a_freed_block_inherits_its_own_part() -> None:
-    """A write to the reused piece replaces all that the piece inherited, and nothing else."""
-    checker = Checker()
-    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
-    checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
-    checker.free("old", Allocation(A, 0x1000, 4096))
-    checker.allocate("new", Allocation(A, 0x1400, 1024))
-    # The write was cut into three pieces, and the read is in the first.
-    assert checker.n_recorded == 4
-    checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
-    assert checker.n_recorded == 4
 
 
 def test_a_device_wait_is_for_one_device() -> None:
@@ -334,65 +250,6 @@ def test_a_device_wait_is_for_one_device() -> None:
     checker.host_access(read("a"), "sum", ("train.py", 3))
     checker.host_access(read("b"), "sum", ("train.py", 4))
     assert places(checker) == [("train.py:2", "train.py:4")]
-
-
-def test_events_of_another_checker_do_nothing() -> None:
-    """An event from before the checked block orders nothing inside it."""
-    before, checker = Checker(), Checker()
-    before.launch(A, "fill_", [write(1)], ("train.py", 1))
-    event = before.record(A)
-    checker.launch(A, "fill_", [write(1)], ("train.py", 2))
-    checker.stream_wait(B, event)
-    checker.launch(B, "mul", [read(1)], ("train.py", 3))
-    assert places(checker) == [("train.py:2", "train.py:3")]
-
-
-@pytest.mark.parametrize(
-    ("block", "expected"),
-    [
-        (Allocation(A, 0x1000, 1024), []),
-        (Allocation(A, 0x1400, 1024), [("train.py:1", "train.py:2")]),
-        (Allocation(A, 0x1800, 2048), []),
-        (Allocation(A, 0x0, 0x4000), [("train.py:1", "train.py:2")]),
-        (Allocation(B, 0x1400, 1024), []),
-        (Allocation((1, 0), 0x1400, 1024), []),
-    ],
-)
-def test_a_part_of_a_freed_block(block: Allocation, expected: list[tuple[str, str]]) -> None:
-    """Reused bytes inherit old uses only if they come from the same stream's pool."""
-    checker = Checker()
-    old = Allocation(A, 0x1000, 4096)
-    checker.allocate("old", old)
-    second_kilobyte = extent((256,), (1,), 256, ITEMSIZE)
-    checker.launch(C, "mul", [read("old", second_kilobyte)], ("train.py", 1))
-    checker.free("old", old)
-    checker.allocate("new", block)
-    whole = extent((block.size_bytes,), (1,), 0, 1)
-    checker.launch(block.stream, "fill_", [write("new", whole)], ("train.py", 2))
-    assert places(checker) == expected
-
-
-def test_a_freed_block_of_a_side_stream_is_found_again() -> None:
-    """Freed blocks are found by device and address, also for side streams."""
-    checker = Checker()
-    checker.launch(C, "mul", [read("old")], ("train.py", 1))
-    checker.free("old", Allocation(B, 0x1000, 4096))
-    checker.allocate("new", Allocation(B, 0x1400, 1024))
-    checker.launch(B, "fill_", [write("new", extent((1024,), (1,), 0, 1))], ("train.py", 2))
-    assert places(checker) == [("train.py:1", "train.py:2")]
-
-
-def test_the_rest_of_a_freed_block() -> None:
-    """The unused parts of a freed block still have their uses at the next allocation."""
-    checker = Checker()
-    old = Allocation(A, 0x1000, 4096)
-    checker.launch(C, "mul", [read("old")], ("train.py", 1))
-    checker.free("old", old)
-    quarter = extent((1024,), (1,), 0, 1)
-    for line, address in ((2, 0x1400), (3, 0x1800), (4, 0x1000), (5, 0x1C00), (6, 0x1C00)):
-        checker.allocate(line, Allocation(A, address, 1024))
-        checker.launch(A, "fill_", [write(line, quarter)], ("train.py", line))
-    assert places(checker) == [("train.py:1", f"train.py:{line}") for line in (2, 3, 4, 5)]
 
 
 def test_host_memory_that_is_gone_is_forgotten() -> None:
@@ -442,19 +299,6 @@ def test_neighbours_of_one_line_become_one_use() -> None:
     assert places(checker) == [("train.py:1", "train.py:3")]
 
 
-def test_past_uses_make_room() -> None:
-    """Above the limit, the oldest uses are dropped and the newest still count."""
-    checker = Checker()
-    for row in range(2 * MAX_RECORDED):
-        view = extent((1,), (1,), 2 * row, ITEMSIZE)
-        checker.launch(A, "fill_", [write("rows", view)], ("train.py", 1))
-    assert checker.n_recorded == MAX_RECORDED
-    checker.launch(B, "mul", [read("rows", extent((1,), (1,), 0, ITEMSIZE))], ("train.py", 2))
-    assert checker.hazards == ()
-    checker.launch(B, "mul", [read("rows", view)], ("train.py", 3))
-    assert places(checker) == [("train.py:1", "train.py:3")]
-
-
 def test_clear_keeps_what_was_found() -> None:
     """`clear` drops all uses and keeps the report."""
     checker = Checker()
@@ -495,28 +339,6 @@ def test_views_meet_exactly_if_they_share_a_byte() -> None:
             assert bytes_of(*views[1]) <= bytes_of(*views[0]), views
         n_meeting += bool(shared)
     assert 300 < n_meeting < 2_700
-
-
-def test_axes_are_joined_with_the_longest_before_them() -> None:
-    """An axis is merged only with the axis of the next longer step."""
-    assert extent((2, 2, 3), (3, 7, 14), 0, 1).axes == ((7, 6), (3, 2))
-    assert extent((5, 2, 3), (3, 16, 32), 0, 1).axes == ((16, 6), (3, 5))
-    assert extent((2, 2, 2), (3, 7, 15), 0, 1).axes == ((15, 2), (7, 2), (3, 2))
-
-
-def test_an_axis_of_one_step_is_none() -> None:
-    """An axis of length 1 is dropped, whatever its stride."""
-    assert extent((4, 1), (1, 1000), 0, 1).axes == ()
-
-
-def test_a_view_with_gaps_covers_its_like_alone() -> None:
-    """A strided view covers equal runs at equal places, and nothing else for sure."""
-    comb = extent((4, 2), (8, 1), 0, 1)
-    assert comb.covers(comb)
-    assert comb.covers(comb.shifted(0))
-    assert not comb.covers(comb.shifted(1))
-    assert not comb.covers(extent((4, 3), (8, 1), 0, 1))
-    assert not comb.covers(extent((4, 1), (8, 1), 0, 1))
 
 
 def test_large_views_are_compared_without_enumeration() -> None:
@@ -567,39 +389,6 @@ def written(view: Extent) -> RecordedAccess:
     return RecordedAccess(Checker()._thread(A), access, "fill", ("", 0))
 
 
-def test_only_single_runs_are_joined() -> None:
-    """An access continues in the next bytes, but not if either of both views has gaps."""
-    thread = Checker()._thread(A)
-    views = (
-        extent((4,), (2,), 0, 1),
-        extent((4,), (1,), 7, 1),
-        extent((2,), (1,), 11, 1),
-        extent((2,), (2,), 13, 1),
-    )
-    accesses = [
-        RecordedAccess(thread, MemoryAccess(None, view, is_write=True, label=""), "f", ("", 0))
-        for view in views
-    ]
-    joined = [one.continues_in(other) for one, other in pairwise(accesses)]
-    assert joined == [False, True, False]
-
-
-def test_a_sweep_drops_the_blocks_that_are_done() -> None:
-    """After a sweep a large block inherits from the unfinished blocks alone."""
-    freed, byte, pending = FreedMemory(), extent((1,), (1,), 0, 1), []
-    host = {}
-    for address in range(_MIN_SWEPT):
-        past = written(byte)
-        if address % 5:
-            host[past.thread] = past.tick
-        else:
-            pending.append(address)
-        freed.keep(Allocation(A, address, 1), [past], host)
-    assert freed.n_recorded == len(pending)
-    inherited = freed.claim(Allocation(A, 0, 2 * _MIN_SWEPT))
-    assert [past.extent.start for past in inherited] == pending
-
-
 def test_the_host_reads_after_what_it_has_seen_done() -> None:
     """A host access drops the accesses that are done, and stands for the wait that is missing."""
     checker = Checker()
@@ -614,18 +403,6 @@ def test_the_host_reads_after_what_it_has_seen_done() -> None:
     checker.host_wait_stream(B)
     checker.host_access(read("x"), "item", ("train.py", 4))
     assert (len(checker.hazards), checker.n_recorded) == (1, 0)
-
-
-def test_at_most_64_accesses_to_a_storage_are_kept() -> None:
-    """Of 80 views with gaps between them the last 64 are kept; a clear drops freed ones, too."""
-    checker = Checker()
-    for index in range(80):
-        checker.launch(A, "add", [write("x", extent((1,), (1,), 2 * index, 1))], ("train.py", 1))
-    assert checker.n_recorded == 64
-    checker.free("x", Allocation(A, 0, 512))
-    assert checker.n_recorded == 64
-    checker.clear()
-    assert checker.n_recorded == 0
 
 
 def test_what_the_host_has_seen_done_makes_room() -> None:

@@ -17,6 +17,9 @@ _OWNERS: tuple[Any, ...] = (
     *(torch.autograd, torch.autograd.profiler, torch.UntypedStorage, torch.nested),
     *(torch.nn.DataParallel, torch.nn.parallel, torch.distributed, torch.export),
     *(torch.profiler, torch.random, torch.serialization, torch.storage, torch._utils),
+    *(torch.profiler.profile, torch.autograd.profiler.record_function, torch.optim.Optimizer),
+    *(torch.jit, torch.fft, torch.linalg, torch.nested, torch.utils.data.DataLoader),
+    *(torch.nn.RNNBase, torch.nn.parallel.DistributedDataParallel, torch.overrides),
     *(time, timeit, threading, threading.Thread),
 )
 _TIMERS: tuple[Any, ...] = (timeit.Timer.__init__, timeit.timeit, timeit.repeat)
@@ -33,6 +36,9 @@ def names() -> Names:
     for function in _TIMERS:
         found[function.__qualname__, "defaults"] = function.__defaults__
     found["sys.modules", "pynvml"] = sys.modules.get("pynvml")
+    for number, operator in torch.jit._builtins._get_builtin_table().items():
+        found["TorchScript", str(number)] = operator
+    found["legacy types", "new"] = torch.cuda.FloatStorage.__new__
     return found
 
 

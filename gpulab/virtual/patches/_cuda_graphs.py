@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gpulab.core.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.core.torch_private import C
 from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual._generators import Philox, VirtualGenerator, begin_capture, end_capture
@@ -146,20 +146,6 @@ class GraphBase:
 
     def enable_debug_mode(self) -> None:
         """Do nothing: there is no CUDA graph to dump."""
-
-    def debug_dump(self, _path: str) -> None:
-        """Raise NotModelledError: a virtual graph is not a graph of the CUDA driver."""
-        raise NotModelledError(
-            "the virtual GPU has no model of CUDAGraph.debug_dump; use a CUDA GPU"
-        )
-
-    def raw_cuda_graph(self) -> int:
-        """Raise NotModelledError: a virtual graph is not a graph of the CUDA driver."""
-        raise NotModelledError(
-            "the virtual GPU has no model of CUDAGraph.raw_cuda_graph; use a CUDA GPU"
-        )
-
-    raw_cuda_graph_exec = raw_cuda_graph
 
 
 def new_pool() -> tuple[int, int]:

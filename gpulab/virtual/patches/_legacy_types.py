@@ -1,11 +1,10 @@
 """``torch.cuda.FloatTensor`` and similar types, and ``Tensor.type``, for old programs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from gpulab.core.errors import NotModelledError
 from gpulab.virtual.dispatch import VirtualStorage
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, wrap
@@ -22,7 +21,6 @@ _DTYPES = {
     "Long": torch.int64,
     "Short": torch.int16,
 }
-_STORAGES = (*_DTYPES, "ComplexDouble", "ComplexFloat")
 # Tensor.type() also returns names for types that have no class.
 _NAME_OF = {
     **{dtype: name for name, dtype in _DTYPES.items()},
@@ -115,25 +113,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             return self.to(other.device, other.dtype)
         return original_type_as(self, other)
 
-    storages = [
-        (getattr(torch.cuda, f"{name}Storage"), {"__new__": _refuse_storage(f"{name}Storage")})
-        for name in _STORAGES
-    ]
-    return [
-        (torch.cuda, dict(TYPES)),
-        (torch.Tensor, {"type": convert, "type_as": type_as}),
-        *storages,
-    ]
-
-
-def _refuse_storage(name: str) -> Callable[..., Any]:
-    def refused(_cls: type, *_args: object, **_kwargs: object) -> Any:
-        raise NotModelledError(
-            f"the virtual GPU has no model of torch.cuda.{name}(...); use torch.empty(n, "
-            'device="cuda"), or its untyped_storage() if you need a storage'
-        )
-
-    return refused
+    return [(torch.cuda, dict(TYPES)), (torch.Tensor, {"type": convert, "type_as": type_as})]
 
 
 def _cuda_type(wanted: Any) -> torch.dtype | None:

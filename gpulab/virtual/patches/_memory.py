@@ -13,7 +13,6 @@ from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator.memory import (
     Allocator,
     MemoryBlock,
-    OutOfDeviceMemoryError,
     PoolId,
     Segment,
 )
@@ -86,7 +85,7 @@ class MemPool:
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for functions about memory, by module."""
     pools = _pools(machine)
-    c_layer = {**_figures(machine), **_limits(machine), **_raw(machine), **pools}
+    c_layer = {**_figures(machine), **_limits(machine), **pools}
     return [
         (C, c_layer),
         (
@@ -210,16 +209,7 @@ def _limits(machine: Machine) -> dict[str, Any]:
         "_cuda_getMemoryFraction": lambda index: _of(machine, index).fraction,
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
-        "_cuda_cudaCachingAllocator_enable": _enable,
     }
-
-
-def _enable(value: bool) -> None:  # noqa: FBT001 # torch's signature
-    if not value:
-        raise NotModelledError(
-            "the virtual GPU has no model of device memory without PyTorch's cache; "
-            "leave caching_allocator_enable(False) out, or use a CUDA GPU"
-        )
 
 
 def _mem_get_info(machine: Machine) -> Callable[..., tuple[int, int]]:
@@ -229,36 +219,6 @@ def _mem_get_info(machine: Machine) -> Callable[..., tuple[int, int]]:
         return memory.free_bytes, memory.capacity_bytes
 
     return mem_get_info
-
-
-def _raw(machine: Machine) -> dict[str, Any]:
-    def allocate(size_bytes: int, stream: int) -> int:
-        memory = machine.gpu.memory
-        # As on CUDA, the first allocation of a process creates the context, which takes time.
-        machine.host.start_context()
-        try:
-            block = memory.allocate(size_bytes, stream)
-        except OutOfDeviceMemoryError as error:
-            raise torch.OutOfMemoryError(str(error)) from None
-        # An empty block has address 0, which is nobody's.
-        if size_bytes:
-            memory.by_address[block.address] = block
-        return block.address
-
-    def delete(address: int) -> None:
-        # Addresses of different GPUs never overlap, so the address alone finds the block.
-        for gpu in machine.gpus if address else ():
-            block = gpu.memory.by_address.pop(address, None)
-            if block is not None:
-                gpu.memory.release(block)
-                return
-        if address:
-            raise RuntimeError(f"invalid device pointer: {address:#x}")
-
-    return {
-        "_cuda_cudaCachingAllocator_raw_alloc": allocate,
-        "_cuda_cudaCachingAllocator_raw_delete": delete,
-    }
 
 
 def _pools(machine: Machine) -> dict[str, Any]:

@@ -20,47 +20,37 @@ class Marks:
         self._depth = 0
         self._handles = count(1)
 
-    def rangePushA(self, message: str) -> int:  # noqa: N802 # the name that torch calls
+    def rangePushA(self, _message: str) -> int:  # noqa: N802 # the name that torch calls
         """Open a nested range and return its depth, from 0.
 
         PyTorch documents this result; without a profiler, NVTX itself returns -2.
         """
-        self._call(message)
+        self._call()
         self._depth += 1
         return self._depth - 1
 
     def rangePop(self) -> int:  # noqa: N802 # the name that torch calls
         """Close the innermost range and return its depth, or -2 if none is open."""
-        self._call("")
+        self._call()
         if self._depth == 0:
             return -2
         self._depth -= 1
         return self._depth
 
-    def rangeStartA(self, message: str) -> int:  # noqa: N802 # the name that torch calls
+    def rangeStartA(self, _message: str) -> int:  # noqa: N802 # the name that torch calls
         """Start a range that need not be nested, and return its handle."""
-        self._call(message)
+        self._call()
         return next(self._handles)
 
     def rangeEnd(self, _handle: int) -> None:  # noqa: N802 # the name that torch calls
         """End a range by its handle."""
-        self._call("")
+        self._call()
 
-    def markA(self, message: str) -> None:  # noqa: N802 # the name that torch calls
+    def markA(self, _message: str) -> None:  # noqa: N802 # the name that torch calls
         """Mark a point in time."""
-        self._call(message)
+        self._call()
 
-    def deviceRangeStart(self, message: str, _stream: int) -> int:  # noqa: N802 # the name that torch calls
-        """Start a range when the stream reaches this call, and return its handle."""
-        return self.rangeStartA(message)
-
-    def deviceRangeEnd(self, _handle: object, _stream: int) -> None:  # noqa: N802 # the name that torch calls
-        """End a range when the stream reaches this call."""
-        self._call("")
-
-    def _call(self, message: str) -> None:
-        if not isinstance(message, str):
-            raise TypeError(f"an NVTX message is a str, not {type(message).__name__}")
+    def _call(self) -> None:
         self._machine.host.spend(_CALL_NS)
 
 

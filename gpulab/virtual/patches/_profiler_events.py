@@ -7,7 +7,6 @@ from typing import Any
 from torch.autograd import DeviceType  # type: ignore[attr-defined] # torch's gap
 
 from gpulab.core.disk import write_whole
-from gpulab.core.errors import NotModelledError
 
 _DEVICE_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 _ON_DEVICE = _DEVICE_WORK | {"gpu_user_annotation"}
@@ -122,13 +121,6 @@ class ProfilerResult:
     def trace_activities(self) -> list[Any]:
         """Return an empty list: all activities are in the events."""
         return []
-
-    def experimental_event_tree(self) -> list[Any]:
-        """Raise NotModelledError: only PyTorch's C++ can build this tree."""
-        raise NotModelledError(
-            "the virtual GPU has no model of export_memory_timeline(); see gpulab.timeline(work), "
-            "which draws the memory, or use a CUDA GPU"
-        )
 
     def save(self, path: str) -> None:
         """Write a trace file for Perfetto and TensorBoard, with virtual times."""

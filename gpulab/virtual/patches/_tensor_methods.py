@@ -12,7 +12,6 @@ from gpulab.core.torch_private import (
     disable_dispatch,
     innermost,
     parse_to,
-    script_module,
 )
 from gpulab.happens_before import user_site
 from gpulab.happens_before.tensor_accesses import host_access
@@ -20,7 +19,7 @@ from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import META, is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered
 from gpulab.virtual.patches._factories import default_device
-from gpulab.virtual.patches._unsupported import require_dense
+from gpulab.virtual.patches._unsupported import require_dense, unsupported_error
 from gpulab.virtual.simulator import Machine, active, is_owner
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
 
@@ -62,10 +61,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch, factories(torch, _FACTORIES, follows_default=True)),
         (torch, factories(torch, _LIKE, follows_default=False)),
         (torch.fft, factories(torch.fft, _OF_FFT, follows_default=True)),
-        (torch, {"range": _range(machine, torch.range)}),
         (torch.linalg, {"matrix_rank": _filling_out(torch.linalg.matrix_rank)}),
         (torch, {"ctc_loss": _reading_lengths(torch.ctc_loss)}),
-        (torch.jit, {"load": _loading_scripted(machine, torch.jit.load)}),
     ]
 
 
@@ -102,7 +99,8 @@ def _in_place(apply: Any) -> Any:
             if "swap" not in str(error):
                 raise
             if isinstance(self, ScriptModule):
-                return _with_new_tensors(self, *args)
+                # Its tensors belong to C++.
+                raise unsupported_error("torch.jit.load") from None
             # Then the module gets new parameters, which an optimizer made before does not know.
             future.set_swap_module_params_on_conversion(False)  # torch's signature
             return apply(self, *args, **kwargs)
@@ -110,23 +108,6 @@ def _in_place(apply: Any) -> Any:
             future.set_swap_module_params_on_conversion(before)
 
     return moved
-
-
-def _with_new_tensors(
-    module: Any, function: Callable[[torch.Tensor], torch.Tensor], *_recurse: bool
-) -> Any:
-    """Replace the tensors of a module that TorchScript loaded, which cannot be swapped.
-
-    They belong to C++. The submodules have been converted before.
-    """
-    inner = script_module(module)
-    with torch.no_grad():
-        for name, tensor in module.named_parameters(recurse=False):
-            moved = function(tensor).requires_grad_(tensor.requires_grad)
-            inner.setattr(name, moved)
-        for name, tensor in module.named_buffers(recurse=False):
-            inner.setattr(name, function(tensor))
-    return module
 
 
 class _AcrossGpus(torch.autograd.Function):
@@ -272,40 +253,6 @@ def _factory(original: Any, *, follows_default: bool) -> Any:
         return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
 
     return make
-
-
-def _range(machine: Machine, original: Any) -> Any:
-    """Return a ``torch.range`` that makes the numbers on the host, and copies them to the GPU."""
-    # PyTorch's C++ would look for a driver before it calls the operator.
-
-    @wraps(original)
-    def make(*args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-        if isinstance(kwargs.get("out"), VirtualTensor):
-            out: torch.Tensor = kwargs.pop("out")
-            on_host = original(*args, dtype=out.dtype, device="cpu")
-            return out.resize_(on_host.shape).copy_(on_host)
-        device = default_device() if device is None else numbered(machine, device)
-        if device is None or torch.device(device).type != "cuda":
-            return original(*args, **kwargs, device=device)  # type: ignore[no-any-return] # as above
-        requires_grad = bool(kwargs.pop("requires_grad", False))
-        numbers: torch.Tensor = original(*args, **kwargs, device="cpu").to(device)
-        return numbers.requires_grad_(requires_grad)
-
-    return make
-
-
-def _loading_scripted(machine: Machine, original: Any) -> Any:
-    """Return a ``torch.jit.load`` that loads on the host and then moves the module to the GPU."""
-    # With a CUDA device as map_location, TorchScript would copy the tensors in C++.
-
-    @wraps(original)
-    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        device = None if map_location is None else torch.device(numbered(machine, map_location))
-        if device is None or device.type != "cuda":
-            return original(f, map_location, *args, **kwargs)
-        return original(f, "cpu", *args, **kwargs).to(device)
-
-    return load
 
 
 def _filling_out(original: Any) -> Any:

@@ -3,18 +3,14 @@
 import os
 import threading
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import torch
-import torch.multiprocessing
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.simulator import Machine, active, disown, is_entered
 from gpulab.virtual.tensors import VirtualTensor
-
-_multiprocessing: Any = torch.multiprocessing  # exports its names without saying so
 
 
 class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -42,7 +38,7 @@ class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # tor
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
-    """Return the replacements that start threads and processes."""
+    """Return the replacement that starts threads."""
     original = threading.Thread.start
 
     def start(self: threading.Thread) -> None:
@@ -63,27 +59,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             vars(self).pop("run", None)
             raise
 
-    return [
-        (threading.Thread, {"start": start}),
-        (_multiprocessing, {"spawn": _noting(_multiprocessing.spawn)}),
-    ]
-
-
-def _noting(spawn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a ``spawn`` that adds a note about the virtual GPU to errors of its processes."""
-
-    @wraps(spawn)
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return spawn(*args, **kwargs)
-        except _multiprocessing.ProcessRaisedException as error:
-            error.add_note(
-                "A process that is started from here has no virtual GPU; enter one in it with "
-                "`with gpulab.virtual_gpu(...)`, or use one process."
-            )
-            raise
-
-    return noted
+    return [(threading.Thread, {"start": start})]
 
 
 def _lose_device() -> None:

@@ -18,7 +18,6 @@ import torch
 from torch.autograd import DeviceType, ProfilerActivity  # type: ignore[attr-defined] # torch's gap
 
 import gpulab
-from gpulab.core.errors import NotModelledError
 from gpulab.core.interrupts import Undo
 from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.virtual._activity_session import BUFFER_REQUEST, SimulatorSession
@@ -206,13 +205,6 @@ class ProfilerBackend:
             raise RuntimeError("Can't disable Kineto profiler when it's not running")
         return session.end()
 
-    def toggle(self, _enabled: object, _activities: object) -> None:
-        """Raise NotModelledError: what is recorded cannot change during a session."""
-        raise NotModelledError(
-            "the virtual GPU has no model of toggle_collection_dynamic(); profile the two parts "
-            "one after the other, or use a CUDA GPU"
-        )
-
     def abandon(self) -> None:
         """End a session that the program has left open."""
         session, self._session = self._session, None
@@ -232,7 +224,6 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
         "_prepare_profiler": backend.prepare,
         "_enable_profiler": backend.enable,
         "_disable_profiler": backend.disable,
-        "_toggle_collection_dynamic": backend.toggle,
         "_supported_activities": _supported_activities,
         "kineto_available": lambda: True,
     }

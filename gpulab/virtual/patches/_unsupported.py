@@ -20,6 +20,7 @@ _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
 _PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
+_LOADED = "load the state_dict() of the model, or script it on the device"
 _PROCESSES = "send a copy on the CPU, made with tensor.cpu()"
 _LIBRARIES = "other libraries can read a copy on the CPU, made with tensor.cpu()"
 _COMBINE = "copy with .to(device), and combine the copies there"
@@ -29,6 +30,10 @@ _COLLECTIVES = (
 )
 _SPARSE_TYPES = ("BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
 _CUDA_GPU = "use a CUDA GPU"
+_STORAGES = (
+    *("BFloat16", "Bool", "Byte", "Char", "ComplexDouble", "ComplexFloat", "Double", "Float"),
+    *("Half", "Int", "Long", "Short"),
+)
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _ONE_PROCESS = 'use all devices from one process, or choose the backend "gloo" for the CPU'
 
@@ -40,6 +45,22 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.memory._dump_snapshot": _MEMORY,
     "torch.cuda.memory.CUDAPluggableAllocator": _MEMORY,
     "torch.cuda.memory.change_current_allocator": _MEMORY,
+    "torch.cuda.memory.caching_allocator_enable": "leave PyTorch's cache on, or use a CUDA GPU",
+    **{
+        f"torch.cuda.memory.caching_allocator_{name}": 'use torch.empty(n, device="cuda")'
+        for name in ("alloc", "delete")
+    },
+    **{
+        f"torch.cuda.CUDAGraph.{name}": _CUDA_GPU
+        for name in ("debug_dump", "raw_cuda_graph", "raw_cuda_graph_exec")
+    },
+    **{
+        f"torch.cuda.{name}Storage.__new__": 'use torch.empty(n, device="cuda").untyped_storage()'
+        for name in _STORAGES
+    },
+    "torch.profiler.profile.export_memory_timeline": "see gpulab.timeline(work)",
+    "torch.profiler.profile.toggle_collection_dynamic": "profile each part by itself",
+    "torch.range": "use torch.arange(), which leaves out its end",
     "torch.cuda.jiterator._JittedFunction.__call__": _OPERATORS,
     "torch.cuda._compile_kernel": _OPERATORS,
     "torch.utils.cpp_extension.load": _OPERATORS,
@@ -77,6 +98,7 @@ UNSUPPORTED: dict[str, str] = {
     "torch.nested.as_nested_tensor": "use a list of tensors, or a padded tensor and a mask",
     "torch.nested.nested_tensor_from_jagged": "use a list of tensors, or a padded tensor",
     "torch.export.export": "export the model on the CPU",
+    "torch.jit.load": _LOADED,
     "torch.jit.RecursiveScriptModule.save": _SCRIPTED,
     "torch.jit.RecursiveScriptModule.save_to_buffer": _SCRIPTED,
     "torch.quantize_per_tensor": "use integer tensors and a scale of your own",
@@ -106,7 +128,7 @@ _ONLY_WITH_CUDA: dict[str, str] = {
 # Functions with these prefixes still work for tensors on the host.
 _ON_DEVICE_ONLY = (
     *("torch.sparse_", "torch.nested.", "torch.export."),
-    *("torch.quantize_", "torch.Tensor."),
+    *("torch.quantize_", "torch.range", "torch.Tensor."),
     *("torch.jit.", "torch.to_dlpack", "torch.utils.dlpack."),
 )
 
@@ -203,6 +225,14 @@ def _named() -> Iterator[tuple[str, Any, str]]:
 def _guard(name: str, original: Any) -> Any:
     if name == "torch.distributed.init_process_group":
         return _refuse_if(name, original, _uses_nccl)
+    if name == "torch.jit.load":
+        return _refuse_if(
+            name,
+            original,
+            lambda _file, to=None, *_, map_location=None, **__: str(map_location or to).startswith(
+                "cuda"
+            ),
+        )
     if name == _WRAPPER:
         return _refuse_if(
             name, original, lambda _self, *args, **kwargs: _is_on_device(*args, **kwargs)

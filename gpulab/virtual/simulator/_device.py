@@ -49,16 +49,6 @@ class SimulatedDevice:
 
     Attributes
     ----------
-    spec
-        The GPU's data sheet.
-    index
-        The device's number in its machine.
-    event_queue
-        The event queue; all devices of a machine share one.
-    cache
-        Its L2 cache.
-    regime
-        Its clock, power and temperature.
     n_pending
         Number of launches that are submitted and not done.
     streams

@@ -25,10 +25,6 @@ class GraphNode:
     ----------
     task
         The task as it was captured. It never runs itself; each launch of the graph makes a copy.
-    accesses
-        The memory that it reads and writes.
-    site
-        File and line of the program that launched it during the capture.
     """
 
     task: StreamTask
@@ -37,19 +33,7 @@ class GraphNode:
 
 
 class Capture:
-    """A capture in progress: the streams that take part, and their work so far.
-
-    Attributes
-    ----------
-    origin
-        The stream on which the capture began, and on which it must end.
-    pool
-        The memory pool for allocations during the capture.
-    nodes
-        The captured tasks in the order of the program.
-    failure
-        Why the capture has failed, or None.
-    """
+    """A capture in progress: the streams that take part, and their work so far."""
 
     def __init__(self, origin: SimulatedStream, pool: Hashable) -> None:
         self.origin = origin

@@ -59,21 +59,7 @@ class ValueLimits:
 
 
 class SimulatedGpu:
-    """One GPU of the machine.
-
-    Attributes
-    ----------
-    index
-        Its number, as in ``cuda:0``.
-    spec
-        Its data sheet.
-    device
-        Its streams and engines.
-    memory
-        The copy of PyTorch's caching allocator for its memory.
-    stream
-        Its current stream.
-    """
+    """One GPU of the machine."""
 
     def __init__(self, device: SimulatedDevice, machine: "Machine") -> None:
         self.index = device.index
@@ -107,22 +93,12 @@ class Machine:
 
     Attributes
     ----------
-    spec
-        The data sheet of its GPUs.
     limits
         Which tensors have values.
-    host
-        The host, with its clock.
-    gpus
-        The GPUs, by index.
-    current
-        Index of the current GPU.
     capture
         The capture of a CUDA graph in progress, or None.
     graph_class
         The class ``torch.cuda.graph`` of its contexts; None until the first one.
-    pinned
-        The allocator of pinned host memory.
     values
         The values that are not computed yet.
     value_bytes

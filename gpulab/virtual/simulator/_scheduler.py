@@ -44,11 +44,6 @@ class Multiprocessors:
             self._start(task, self._n_sms)
             self._plan_end(task)
 
-    def clear(self) -> None:
-        """Forget all kernels."""
-        self._running.clear()
-        self._waiting.clear()
-
     def _free(self) -> int:
         return self._n_sms - sum(task.n_granted_sms for task in self._running)
 

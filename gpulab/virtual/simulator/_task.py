@@ -4,13 +4,15 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpulab.gpus import GpuSpec
 from gpulab.happens_before import NOWHERE
 from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator._thermal import REST
 from gpulab.virtual.simulator.costs import KernelWork
+
+if TYPE_CHECKING:
+    from gpulab.virtual.simulator._device import SimulatedDevice
 
 
 class Kind(Enum):
@@ -44,45 +46,11 @@ class Gaps:
         return self.work_to_mark_ns if after is Kind.MARK else self.work_to_work_ns
 
 
-class StreamOwner(Protocol):
-    """What code that has only a stream may ask of the stream's device.
-
-    The class of the device imports this module, so it cannot be imported here.
-    """
-
-    index: int
-    n_pending: int
-    spec: GpuSpec
-
-    def add_stream(self, gaps: Gaps | None = None) -> "SimulatedStream":
-        """Add a stream and return it."""
-
-    def submit(self, task: "StreamTask", visible_ns: int) -> None:
-        """Append a task to its stream."""
-
-    def finish(self, task: "StreamTask") -> int:
-        """Simulate until a task is done; return its end."""
-
-    def drain_to(self, n_pending: int) -> int:
-        """Simulate until at most ``n_pending`` tasks are left; return the time."""
-
-    def resume(self, stream: "SimulatedStream") -> None:
-        """Start the first task of a stream, if it may start."""
-
-
 class SimulatedStream:
     """A queue of tasks that run one after another.
 
     Attributes
     ----------
-    device
-        The device of the stream.
-    number
-        Its number among the streams of its device; 0 is the default stream.
-    gaps
-        The pauses between its tasks.
-    queue
-        The tasks that are submitted and not done.
     last
         The task that was submitted last, done or not.
     previous
@@ -91,7 +59,7 @@ class SimulatedStream:
 
     __slots__ = ("device", "gaps", "last", "number", "previous", "queue")
 
-    def __init__(self, device: StreamOwner, number: int, gaps: Gaps) -> None:
+    def __init__(self, device: "SimulatedDevice", number: int, gaps: Gaps) -> None:
         self.device = device
         self.number = number
         self.gaps = gaps
@@ -107,15 +75,7 @@ class SimulatedStream:
 
 @dataclass(frozen=True, slots=True)
 class FixedDuration:
-    """The demand of a task whose duration is known before it starts, such as a copy.
-
-    Attributes
-    ----------
-    duration_ns
-        Duration in nanoseconds.
-    n_sms
-        How many multiprocessors it occupies; copies and marks occupy none.
-    """
+    """The demand of a task whose duration is known before it starts, such as a copy."""
 
     duration_ns: int
     n_sms: int = 1
@@ -123,15 +83,7 @@ class FixedDuration:
 
 @dataclass(frozen=True, slots=True)
 class HostCopy(FixedDuration):
-    """The demand of a copy between host and device.
-
-    Attributes
-    ----------
-    is_pinned
-        Whether the host's memory is pinned.
-    size_bytes
-        How many bytes it copies.
-    """
+    """The demand of a copy between host and device."""
 
     is_pinned: bool = False
     size_bytes: int | None = None
@@ -146,15 +98,7 @@ class SpinCycles:
 
 # Made for each launch, and a named tuple is quicker to make than a dataclass.
 class ModelledKernel(NamedTuple):
-    """The demand of a kernel, whose duration depends on the cache and the clock at its start.
-
-    Attributes
-    ----------
-    work
-        What it computes.
-    accesses
-        The memory that it reads and writes, reads first.
-    """
+    """The demand of a kernel, whose duration depends on the cache and the clock at its start."""
 
     work: KernelWork
     accesses: tuple[CacheAccess, ...]

@@ -159,18 +159,6 @@ def test_inner_lock_restores_the_outer() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_locks_may_end_in_any_order() -> None:
-    """If locks end out of order, the latest that remains is in force."""
-    first, second = lock(1410), lock(1005)
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert clock_mhz() == 1005
-    second.__exit__(None, None, None)
-    assert clock_mhz() == 1980
-
-
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_errors_unlock_the_clock(error: type[BaseException]) -> None:
     """Errors, Ctrl-C and SystemExit pass through and unlock the clock."""
@@ -195,19 +183,6 @@ def test_interrupt_while_locking_is_undone(
         locking(1410)()
     assert gpu.machine.gpu.device.regime.clock_mhz(gpu.machine.host.now_ns + 500_000_000) == 1980
     assert not _lock._entries
-
-
-def test_each_gpu_has_its_lock() -> None:
-    """Each GPU is locked and unlocked on its own."""
-    with gpulab.virtual_gpu("H200", count=2) as gpu:
-        for each in gpu.machine.gpus:
-            each.device.regime.has_clock_rights = True
-        with lock(1410):
-            with lock(1005, device=1) as held:
-                assert held.device == 1
-                assert [read(index).sm_mhz for index in (0, 1)] == [1410, 1005]
-            time.sleep(0.5)
-            assert [read(index).sm_mhz for index in (0, 1)] == [1410, 1980]
 
 
 def test_virtual_lock_never_touches_a_real_gpu(fakes: Fakes) -> None:
@@ -260,45 +235,12 @@ def test_driver_locks_and_resets(fakes: Fakes) -> None:
     assert fakes.asked == ["lock 2 1410 1410", "reset 2"]
 
 
-def test_driver_restores_the_outer_lock(fakes: Fakes) -> None:
-    """The end of an inner lock sets the outer clock instead of resetting it."""
-    with lock(1410), lock(1005):
-        pass
-    assert fakes.asked == [
-        *("lock 0 1410 1410", "lock 0 1005 1005"),
-        *("lock 0 1410 1410", "reset 0"),
-    ]
-
-
 def test_command_takes_the_place_of_nvml(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
     """If NVML refuses, nvidia-smi locks the clock and also unlocks it."""
     monkeypatch.setenv("REFUSES", "1")
     with lock(1410, device=1):
         pass
     assert fakes.asked == ["nvidia-smi -i 1 -lgc 1410,1410", "nvidia-smi -i 1 -rgc"]
-
-
-def test_command_needs_no_package(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without nvidia-ml-py, any clock is passed to nvidia-smi."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with lock(1411):
-        pass
-    assert fakes.asked == ["nvidia-smi -i 3 -lgc 1411,1411", "nvidia-smi -i 3 -rgc"]
-
-
-def test_gpu_without_a_list_of_clocks_takes_any(
-    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the driver lists no supported clocks, any clock is passed on."""
-    module = vars(sys.modules["pynvml"])
-
-    def refuse(_handle: object) -> None:
-        raise module["NVMLError"]
-
-    monkeypatch.setitem(module, "nvmlDeviceGetSupportedMemoryClocks", refuse)
-    locking(1411)()
-    assert fakes.asked == ["lock 0 1411 1411", "reset 0"]
 
 
 def test_refusal_says_how_by_hand(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,31 +254,6 @@ def test_refusal_says_how_by_hand(fakes: Fakes, monkeypatch: pytest.MonkeyPatch)
         "with `sudo nvidia-smi -i 0 -lgc 1410,1410`, and undo it with `sudo nvidia-smi -i 0 -rgc`"
     )
     assert fakes.asked == ["nvidia-smi -i 0 -lgc 1410,1410"]
-
-
-@pytest.mark.parametrize(
-    ("status", "answer"),
-    [("4", "nvidia-smi answers: exit status 4"), (None, "nvidia-smi is not on the path")],
-)
-def test_command_that_says_nothing(
-    fakes: Fakes, monkeypatch: pytest.MonkeyPatch, status: str | None, answer: str
-) -> None:
-    """Without output of nvidia-smi, the error has its exit status or says it is missing."""
-    monkeypatch.setenv("REFUSES", "1")
-    if status is None:
-        monkeypatch.setenv("PATH", str(fakes.log.parent))
-    else:
-        monkeypatch.setenv("SMI_STATUS", status)
-    assert f"Insufficient Permissions; {answer});" in message_of(ClockLockError, locking(1410))
-
-
-def test_command_that_cannot_run_is_no_crash(
-    fakes: Fakes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An nvidia-smi that cannot be executed is reported like a refusal."""
-    monkeypatch.setenv("REFUSES", "1")
-    (fakes.log.parent / "bin" / "nvidia-smi").write_bytes(b"\0")
-    assert "nvidia-smi failed: " in message_of(ClockLockError, locking(1410))
 
 
 def test_clock_that_cannot_be_unlocked_is_reported(

@@ -1,6 +1,5 @@
 """Reading clocks of real and virtual GPUs, of several GPUs, and missing values."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError
+from gpulab.core.errors import ClocksUnavailableError
 from gpulab.device.clocks import (
     PARTS,
     QUICK,
@@ -22,7 +21,7 @@ from gpulab.device.clocks import (
     watch,
     watch_by,
 )
-from gpulab.device.clocks._reading import in_order, reasons_of
+from gpulab.device.clocks._reading import reasons_of
 from gpulab.virtual.simulator.nvml import READ_NS
 
 NOT_SUPPORTED, UNINITIALIZED, NOT_FOUND, FUNCTION_NOT_FOUND = 3, 1, 6, 13
@@ -134,19 +133,6 @@ def test_every_part_has_its_unit(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
     assert nvml.asked.count("GetClockInfo") == 2
 
 
-def test_only_the_parts_asked_for_are_read(nvml: FakeNvml) -> None:
-    """A part that is not asked for is None and is not queried."""
-    reading = read(parts=["utilization"])
-    assert nvml.asked == ["Init", "GetHandleByIndex", "GetUtilizationRates"]
-    assert reading == Reading(reading.at_s, utilization=97)
-
-
-def test_quick_parts_are_parts() -> None:
-    """The parts read after every batch are the clock and its reasons."""
-    assert QUICK == ("sm_mhz", "reasons")
-    assert set(QUICK) < set(PARTS)
-
-
 def test_refused_parts_are_none(nvml: FakeNvml) -> None:
     """A part that the GPU or driver refuses is None, and the others are read."""
     nvml.answers["GetPowerUsage"] = nvml.refuser(NOT_SUPPORTED)
@@ -154,12 +140,6 @@ def test_refused_parts_are_none(nvml: FakeNvml) -> None:
     reading = read()
     assert (reading.power_w, reading.max_sm_mhz) == (None, None)
     assert (reading.sm_mhz, reading.temperature_c) == (1000, 60)
-
-
-def test_older_driver_knows_an_older_name(nvml: FakeNvml) -> None:
-    """The reasons are read from an older driver, which calls them throttle reasons."""
-    nvml.answers["GetCurrentClocksEventReasons"] = nvml.refuser(FUNCTION_NOT_FOUND)
-    assert read().reasons == ("hardware slowdown",)
 
 
 def test_older_package_knows_an_older_name(nvml: FakeNvml) -> None:
@@ -195,12 +175,6 @@ def test_every_reason_has_a_word() -> None:
     assert reasons_of(0) == ()
 
 
-def test_reasons_are_merged_in_their_order() -> None:
-    """Merged reasons appear once, in NVML's order, unknown ones last."""
-    mixed = ["reason 0x200", "power brake", "idle", "power cap", "power brake"]
-    assert in_order(mixed) == ("idle", "power cap", "power brake", "reason 0x200")
-
-
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """`read` says what to install, and `try_read` returns None."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -228,13 +202,6 @@ def test_hidden_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         "(CUDA_VISIBLE_DEVICES=[0]); check CUDA_VISIBLE_DEVICES and torch.cuda.device_count()"
     )
     assert try_read(1) is None
-
-
-@pytest.mark.usefixtures("nvml")
-def test_empty_list_of_devices_is_survived(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty CUDA_VISIBLE_DEVICES gives None, although torch raises IndexError there."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert try_read() is None
 
 
 @pytest.mark.usefixtures("nvml")
@@ -272,37 +239,11 @@ def test_gpu_is_looked_up_again_once_cuda_runs(
     assert read(0).sm_mhz == 1007
 
 
-def test_asking_does_not_start_cuda(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading the clock does not initialize CUDA, so the program can still fork."""
-
-    def refuse() -> int:
-        pytest.fail("CUDA was started")
-
-    monkeypatch.setattr(torch.cuda, "current_device", refuse)
-    assert read().sm_mhz == 1000
-    assert "GetHandleByUUID" not in nvml.asked
-
-
-def test_highest_clock_is_asked_for_once(nvml: FakeNvml) -> None:
-    """The highest clock is queried once per GPU: it takes milliseconds and never changes."""
-    assert [read(device).max_sm_mhz for device in (0, 0, 1)] == [1980] * 3
-    assert nvml.asked.count("GetMaxClockInfo") == 2
-
-
 def test_nvml_is_opened_once(nvml: FakeNvml) -> None:
     """Later readings query their parts and nothing else."""
     for _ in range(3):
         read(parts=["power_w"])
     assert nvml.asked == ["Init", "GetHandleByIndex", *["GetPowerUsage"] * 3]
-
-
-def test_forked_child_opens_its_own(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forked child initializes NVML again, since handles belong to one process."""
-    read(parts=())
-    child = os.getpid() + 1
-    monkeypatch.setattr(os, "getpid", lambda: child)
-    read(parts=())
-    assert nvml.asked == ["Init", "GetHandleByIndex"] * 2
 
 
 def test_nvml_that_somebody_shut_down_is_opened_again(nvml: FakeNvml) -> None:
@@ -344,13 +285,6 @@ def test_virtual_gpu_at_rest(package: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert gpu.machine.host.now_ns - began_ns - len(PARTS) * READ_NS < 100  # a look at a clock
         assert reading == Reading(reading.at_s, 1980, 3201, 125.0, 700.0, 37, 0, (), 1980)
         assert try_read(1) is None
-
-
-def test_each_virtual_gpu_has_its_clock() -> None:
-    """A device other than the current one can be read."""
-    with gpulab.virtual_gpu("H200", count=2) as gpu:
-        gpu.machine.gpus[1].device.regime.lock(0, 1200)
-        assert [read(index, QUICK).sm_mhz for index in (None, 0, 1)] == [1980, 1980, 1200]
 
 
 def test_frame_has_a_row_a_reading() -> None:
@@ -424,31 +358,6 @@ def test_host_is_ahead_by_one_period_at_most() -> None:
         list(watch(matmuls(), duration_s=0.1, period_s=0.01))
         torch.cuda.synchronize()
         assert 0.1 < time.perf_counter() - began_s < 0.1 + 0.01 + 0.002
-
-
-@pytest.mark.parametrize(
-    ("duration_s", "period_s", "message"),
-    [
-        (0.0, 0.05, "duration_s=0.0; it must be a finite number of seconds above 0"),
-        (1.0, -1.0, "period_s=-1.0; it must be a finite number of seconds above 0"),
-        (float("nan"), 0.05, "duration_s=nan; it must be a finite number of seconds above 0"),
-    ],
-)
-def test_watching_needs_times(duration_s: float, period_s: float, message: str) -> None:
-    """A wrong time is refused at the call, not at the first reading."""
-    times = {"duration_s": duration_s, "period_s": period_s}
-    look = lambda: Reading(time.perf_counter())  # noqa: E731 # too short for a def
-    assert message_of(InvalidOptionError, lambda: watch(print, **times)) == message
-    assert message_of(InvalidOptionError, lambda: watch_by(print, look, **times)) == message
-
-
-def test_watching_refuses_before_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If nothing can be read, the load is not called."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    calls: list[int] = []
-    with pytest.raises(ClocksUnavailableError):
-        next(watch(lambda: calls.append(1), duration_s=1.0))
-    assert not calls
 
 
 def test_watching_by_a_look_asks_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from gpulab.core.errors import (
 )
 from gpulab.device.measurement import Conditions, Finding, Measurement
 from gpulab.gpus.provenance import SOURCES
-from gpulab.tracing import Span, Timeline
+from gpulab.tracing import Span
 from tests.support.conditions import HERE
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,15 +53,6 @@ measurements = st.builds(
     st.integers(0, 1000),
     texts,
     texts,
-)
-TIMELINE = Timeline(
-    (
-        Span("launch", "aten::mm", "host", 1e-6, 7e-6),
-        Span("kernel", "gemm", "stream 7", 5e-6, 25e-6, stream=7),
-        Span("event", "end", "stream 7", 30e-6, 30e-6, stream=7),
-    ),
-    "virtual",
-    "NVIDIA H200",
 )
 
 
@@ -148,35 +139,6 @@ def test_remark_says_how_the_time_was_taken(change: dict[str, Any], remark: str)
     assert line == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
 
 
-def test_print_names_each_finding_in_a_line() -> None:
-    """`print` shows the code of each finding and what to do about it, below the result."""
-    other = Finding("cache-hot", "the inputs were in the cache", "use a cold\ncache")
-    printed = str(replace(TAKEN, findings=(DRIFTING, other)))
-    assert printed.splitlines() == [
-        TAKEN.line(),
-        f"  note: drifting: {DRIFTING.advice}",
-        "  note: cache-hot: use a cold cache",
-    ]
-    assert str(TAKEN) == TAKEN.line()
-
-
-@pytest.mark.parametrize(("n_samples", "text"), [(1, "range"), (5, "range"), (6, "95 % interval")])
-def test_few_samples_have_a_range(n_samples: int, text: str) -> None:
-    """Below six samples the line gives a range instead of a 95 % interval."""
-    few = replace(TAKEN, samples_s=(3e-6,) * n_samples)
-    assert str(few) == (
-        f"3.00 µs per call (median of {n_samples}, {text} within the last digit; events, "
-        "hot cache; NVIDIA H200, measured)"
-    )
-
-
-def test_an_interval_that_does_not_show_is_printed_once() -> None:
-    """An interval smaller than the last digit is said in words, and shows with more digits."""
-    record = replace(TAKEN, samples_s=(3e-6,) * 20 + (3.001e-6,) * 21)
-    assert str(record).startswith("3.00 µs per call (median of 41, 95 % interval within the last")
-    assert record.line(5).startswith("3.0010 µs [3.0000, 3.0010] per call (median, 95 % interval")
-
-
 def test_the_pace_of_the_host_is_in_the_line() -> None:
     """A launch-bound call is noted in the line and the table, not among the findings."""
     record = replace(TAKEN, launch_s=24e-6)
@@ -207,11 +169,6 @@ def test_sample_that_is_no_number_is_refused(value: float) -> None:
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, samples_s=(1.0, value))
     assert str(error.value) == f"samples_s[1]={value}; it must be a finite number, 0 or more"
-
-
-def test_finding_reads_as_a_sentence_with_its_cure() -> None:
-    """The text of a finding is what was seen, then what to do."""
-    assert str(DRIFTING) == "the last third is 5 % slower; wait until the clocks settle"
 
 
 def test_console_shows_the_line_and_the_findings() -> None:
@@ -390,94 +347,21 @@ def test_drawing_has_units_and_source_on_its_axis() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last_us", "labels"),
+    ("method", "source"),
     [
-        (20, ["10", "12", "14", "16", "18", "20"]),
-        (36, ["10", "15", "20", "25", "30", "35"]),
-        (10.6, ["10.0", "10.2", "10.4", "10.6"]),
+        ("work", " from the driver's records of this work"),
+        ("timer", " from a kernel that reads the device's clock"),
+        ("profiler", " from the driver's records of a small kernel"),
+        ("assumed", " from a small kernel and what it takes on an H200"),
+        ("records", " from the model"),
+        ("another", ""),
     ],
 )
-def test_axis_steps_by_one_two_or_five(last_us: float, labels: list[str]) -> None:
-    """The axis has a few round numbers with as many decimals as needed."""
-    assert texts_of(replace(TAKEN, samples_s=(10e-6, last_us * 1e-6)))[3:-2] == labels
-
-
-def test_drawing_counts_what_lies_off_its_axis() -> None:
-    """Outliers do not stretch the axis, but are counted beside it."""
-    shown = texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 1e-6, 9e-3, 8e-3)))
-    assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
-    assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
-    assert len(texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 9e-3)))) == len(shown) - 1
-
-
-def test_drawing_shows_all_where_half_are_equal() -> None:
-    """With a spread of 0 no sample is an outlier, so all are shown."""
-    texts = texts_of(replace(TAKEN, samples_s=(*[3e-6] * 9, 9e-6)))
-    assert texts[3:-2] == ["4", "6", "8"]
-
-
-def test_equal_samples_are_one_bar_in_the_middle() -> None:
-    """Equal samples are one bar in the middle, and the axis does not magnify rounding."""
-    svg = html_of(replace(TAKEN, samples_s=(3e-6,) * 10)).find(f"{SVG}svg")
-    assert svg is not None
-    bars = [bar for bar in svg.iter(f"{SVG}rect") if bar.get("fill-opacity") == "0.4"]
-    assert len(bars) == 1
-    (median,) = [path for path in svg.iter(f"{SVG}path") if path.get("stroke-width") == "2"]
-    middle = float(bars[0].get("x", "nan")) + float(bars[0].get("width", "nan")) / 2
-    assert middle == pytest.approx(float(median.get("d", "").split()[0].lstrip("M")), abs=0.1)
-    assert texts_of(replace(TAKEN, samples_s=(3e-6,) * 10))[3:6] == ["2.97", "2.98", "2.99"]
-
-
-def test_single_samples_are_marked_up_to_two_hundred() -> None:
-    """Up to 200 samples are drawn one by one; more would make the page heavy."""
-    for n_samples, n_marks in ((200, 200), (201, 0)):
-        shown = html_of(replace(TAKEN, samples_s=(3e-6,) * n_samples))
-        paths = (path.get("d", "") for path in shown.iter(f"{SVG}path"))
-        assert sum(path.count("v4") for path in paths) == n_marks
-
-
-def test_table_lists_the_conditions() -> None:
-    """Conditions are listed with their units, and missing ones as "not read"."""
-    rows = html_of(replace(TAKEN, conditions=replace(HERE, clock_before_mhz=1980))).iter("tr")
-    assert {row[0].text: row[1].text for row in rows} == {
-        "median": "24.7 µs",
-        "95 % interval": "[24.6, 24.8] µs",
-        "smallest, largest": "[24.5, 24.9] µs",
-        "robust spread": "148 ns",
-        "samples": "41, stopped by n_samples",
-        "calls in each sample": "1",
-        "warm-up calls": "3",
-        "method, cache": "events, hot",
-        "GPU, source": "NVIDIA H200, measured",
-        "clock before, after": "1980 MHz, not read",
-        "power before, after": "not read",
-        "temperature before, after": "not read",
-        "regime": "unknown",
-        "torch, CUDA, driver": "2.13.0, 13.0, none",
-        "Python, gpulab": "3.11.9, 0.1.0",
-        "taken at": "2026-11-20T12:00:00+00:00",
-    }
-
-
-def test_timeline_lasts_from_first_start_to_last_end() -> None:
-    """A timeline lasts from its first start to its last end, and 0 s without spans."""
-    assert TIMELINE.duration_s == pytest.approx(29e-6)
-    assert replace(TIMELINE, spans=()).duration_s == 0
-
-
-def test_timeline_frame_has_one_row_per_span() -> None:
-    """The table has one row per span, and its columns even without spans."""
-    columns = [
-        *["kind", "name", "lane", "start_s", "end_s", "stream", "device", "engine"],
-        *["correlation", "waits_for", "size_bytes"],
-        *["duration_s", "source", "device_name"],
-    ]
-    frame = TIMELINE.to_frame()
-    assert list(frame.columns) == columns
-    assert list(frame["duration_s"]) == [span.duration_s for span in TIMELINE.spans]
-    assert list(frame["lane"]) == ["host", "stream 7", "stream 7"]
-    assert set(frame["source"]) == {"virtual"}
-    assert list(replace(TIMELINE, spans=()).to_frame().columns) == columns
+def test_table_says_how_the_floor_was_found(method: str, source: str) -> None:
+    """The table says how the floor was found, and nothing for an unknown way."""
+    record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
+    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
+    assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
 
 
 def test_span_of_unknown_kind_is_refused() -> None:
@@ -502,28 +386,3 @@ def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> No
         f"start_s={start_s}, end_s={end_s}; "
         "both must be finite seconds, at most 1e+12, and the end not before the start"
     )
-
-
-@pytest.mark.parametrize(
-    ("method", "source"),
-    [
-        ("work", " from the driver's records of this work"),
-        ("timer", " from a kernel that reads the device's clock"),
-        ("profiler", " from the driver's records of a small kernel"),
-        ("assumed", " from a small kernel and what it takes on an H200"),
-        ("records", " from the model"),
-        ("another", ""),
-    ],
-)
-def test_table_says_how_the_floor_was_found(method: str, source: str) -> None:
-    """The table says how the floor was found, and nothing for an unknown way."""
-    record = replace(TAKEN, floor_s=3.1e-6, floor_error_s=20e-9, floor_method=method)
-    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
-    assert rows["floor subtracted"] == f"3.10 µs, known within 20.0 ns{source}"
-
-
-def test_a_floor_without_doubt_is_known_exactly() -> None:
-    """A floor without error is "known exactly", not "within 0.00 s"."""
-    record = replace(TAKEN, floor_s=2.6e-6, floor_error_s=0.0, floor_method="records")
-    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
-    assert rows["floor subtracted"] == "2.60 µs, known exactly from the model"

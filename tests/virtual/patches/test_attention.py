@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional
 
 import gpulab
@@ -51,33 +50,6 @@ def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
         assert torch.allclose(ours.cpu(), theirs, atol=1e-5)
 
 
-@pytest.mark.parametrize("as_bool", [True, False])
-def test_a_mask_has_the_same_effect_as_on_the_host(gpu: VirtualGpu, *, as_bool: bool) -> None:
-    """A boolean mask and a mask that is added give the host's result."""
-    del gpu
-    host = inputs(1, 2, 4, 8)
-    mask = torch.tril(torch.ones(4, 4)).bool()
-    given = mask if as_bool else torch.zeros(4, 4).masked_fill(~mask, float("-inf"))
-    found = functional.scaled_dot_product_attention(
-        *[item.cuda() for item in host], attn_mask=given.cuda()
-    )
-    assert torch.allclose(
-        found.cpu(), functional.scaled_dot_product_attention(*host, attn_mask=given), atol=1e-5
-    )
-
-
-def test_a_mask_may_have_three_dimensions(gpu: VirtualGpu) -> None:
-    """A mask for each head, and none for each element of the batch, gives the host's result."""
-    del gpu
-    host, mask = inputs(1, 2, 4, 8), torch.randn(2, 4, 4)
-    found = functional.scaled_dot_product_attention(
-        *[item.cuda() for item in host], attn_mask=mask.cuda()
-    )
-    assert torch.allclose(
-        found.cpu(), functional.scaled_dot_product_attention(*host, attn_mask=mask), atol=1e-5
-    )
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_groups_of_queries_share_their_keys(gpu: VirtualGpu, dtype: torch.dtype) -> None:
     """``enable_gqa`` gives the host's result; only CUDA's kernel for halves knows it."""
@@ -110,14 +82,6 @@ def test_a_learnt_mask_gets_its_gradient(gpu: VirtualGpu) -> None:
         assert torch.allclose(ours.cpu(), theirs, atol=1e-4)
 
 
-def test_three_dimensions_run_as_several_kernels(gpu: VirtualGpu) -> None:
-    """Attention of three dimensions runs as the formula's single operators."""
-    device = [item.cuda() for item in inputs(2, 8, 16)]
-    kernels(gpu)
-    functional.scaled_dot_product_attention(*device)
-    assert len(kernels(gpu)) > 3
-
-
 def test_attention_with_dropout_runs_as_the_kernels_without(gpu: VirtualGpu) -> None:
     """Dropout is part of the kernels, and its gradients are those of what it kept."""
     query, key, value = (item.cuda().requires_grad_() for item in inputs(1, 2, 8, 16))
@@ -128,33 +92,6 @@ def test_attention_with_dropout_runs_as_the_kernels_without(gpu: VirtualGpu) -> 
     (slope,) = torch.autograd.grad(out.sum(), value)
     assert kernels(gpu)[-1] == "scaled_dot_product_attention_backward"
     assert torch.allclose((slope * value).sum().cpu(), out.sum().cpu(), atol=1e-4)
-
-
-def test_layers_use_the_attention_kernel(gpu: VirtualGpu) -> None:
-    """A step of ``MultiheadAttention`` or ``TransformerEncoderLayer`` uses the two kernels."""
-    for layer in (
-        nn.MultiheadAttention(16, 2, batch_first=True).cuda(),
-        nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True).cuda(),
-    ):
-        x = torch.ones(2, 4, 16, device="cuda")
-        kernels(gpu)
-        given = (x, x, x) if isinstance(layer, nn.MultiheadAttention) else (x,)
-        kwargs = {"need_weights": False} if isinstance(layer, nn.MultiheadAttention) else {}
-        out = layer(*given, **kwargs)
-        (out[0] if isinstance(out, tuple) else out).sum().backward()
-        found = kernels(gpu)
-        assert "scaled_dot_product_attention" in found
-        assert "scaled_dot_product_attention_backward" in found
-
-
-def test_the_host_uses_pytorchs_attention() -> None:
-    """Host tensors use PyTorch's function inside the context, and it is back afterwards."""
-    original = functional.scaled_dot_product_attention
-    host = inputs(1, 2, 4, 8)
-    expected = original(*host)
-    with gpulab.virtual_gpu("H200", first_use=False):
-        assert torch.equal(functional.scaled_dot_product_attention(*host), expected)
-    assert functional.scaled_dot_product_attention is original
 
 
 @pytest.mark.slow  # it imports PyTorch's compiler
@@ -198,13 +135,3 @@ def test_gradients_of_attention_with_dropout(gpu: VirtualGpu, form: str) -> None
     assert torch.allclose(out.cpu(), expected, atol=1e-5)
     for ours, theirs in zip(found, torch.autograd.grad(expected, host, slope), strict=True):
         assert torch.allclose(ours.cpu(), theirs, atol=1e-5)
-
-
-def test_attention_with_dropout_keeps_no_matrix_of_weights(gpu: VirtualGpu) -> None:
-    """What is kept for the gradient is a byte for each weight, and not several floats."""
-    del gpu
-    device = [item.cuda().requires_grad_() for item in inputs(1, 1, 256, 16)]
-    before = torch.cuda.memory_allocated()
-    out = functional.scaled_dot_product_attention(*device, dropout_p=0.5)
-    kept = torch.cuda.memory_allocated() - before - out.nbytes
-    assert kept <= 256 * 256 + 512

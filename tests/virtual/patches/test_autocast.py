@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812 # PyTorch's own name for it
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import gpulab
-from gpulab.core.torch_private import autocast_key, exclude_key_from_here, has_kernel
+from gpulab.core.torch_private import has_kernel
 from gpulab.virtual.operators import MODELS
 from gpulab.virtual.patches import _autocast as autocast
 
@@ -95,7 +94,6 @@ TO_FLOAT32: dict[str, Operation] = {
     "dot": lambda x: torch.dot(x[0], torch.ones(8, device="cuda")),
 }
 WIDEST = {"addcmul", "dot"}
-MIXED = {*WIDEST, "a float32 factor"}
 KEPT: dict[str, Operation] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -132,18 +130,6 @@ def test_operators_run_in_the_type_that_cuda_gives_them(
     assert not wrong
 
 
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize(
-    "name", [name for name in {**TO_LOWER, **TO_FLOAT32} if name not in MIXED]
-)
-def test_float64_is_left_alone(name: str) -> None:
-    """Autocast leaves float64 tensors in float64."""
-    work = {**TO_LOWER, **TO_FLOAT32}[name]
-    x = torch.rand(8, 8, device="cuda", dtype=torch.float64)
-    with torch.autocast("cuda"):
-        assert work(x).dtype == torch.float64
-
-
 def test_every_operator_that_cuda_casts_is_listed() -> None:
     """Each operator that has a kernel under CUDA's autocast has a model that says so."""
     names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
@@ -173,35 +159,6 @@ def test_recurrent_layers_give_float16(kind: str, lower: torch.dtype) -> None:
     assert output.dtype == torch.float16
     assert (state[0] if isinstance(state, tuple) else state).dtype == lower
     assert layer.weight_ih_l0.grad.dtype == torch.float32
-
-
-@pytest.mark.usefixtures("gpu")
-def test_operators_inside_others_are_cast_too() -> None:
-    """The projections inside ``MultiheadAttention`` run in half precision."""
-    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).cuda()
-    x = torch.rand(1, 4, 8, device="cuda")
-    with torch.autocast("cuda"):
-        output, _ = attention(x, x, x, need_weights=False)
-    assert output.dtype == torch.float16
-
-
-@pytest.mark.usefixtures("gpu")
-def test_an_explicit_dtype_is_respected() -> None:
-    """An explicit ``dtype`` wins over autocast, as keyword and as positional argument."""
-    h = torch.ones(4, 4, device="cuda", dtype=torch.float16)
-    with torch.autocast("cuda"):
-        assert h.sum(dtype=torch.float16).dtype == torch.float16
-        assert torch.ops.aten.softmax.int(h, 1, torch.float16).dtype == torch.float16
-        assert torch.cumsum(h, 0, dtype=torch.float64).dtype == torch.float64
-
-
-@pytest.mark.usefixtures("gpu")
-def test_an_error_leaves_it_off() -> None:
-    """Autocast is off after an exception has left its context."""
-    x = torch.ones(4, 4, device="cuda")
-    with pytest.raises(ValueError, match=r"^mine$"), torch.autocast("cuda"):
-        raise ValueError("mine")
-    assert (x @ x).dtype == torch.float32
 
 
 @pytest.mark.usefixtures("gpu")
@@ -241,82 +198,9 @@ def test_only_casts_of_float32_leaves_are_reused() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_weight_in_the_lower_type_needs_no_cast() -> None:
-    """Autocast to float32 casts no float32 weight and stores no cast."""
-    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
-    with torch.autocast("cuda", dtype=torch.float32):
-        assert linear(x).dtype == torch.float32
-        assert not autocast._casts
-
-
-@pytest.mark.usefixtures("gpu")
-def test_host_scalars_do_not_decide_the_type() -> None:
-    """A host tensor of one element has no influence on the type of the result."""
-    x = torch.ones(4, device="cuda", dtype=torch.float16)
-    with torch.autocast("cuda"):
-        assert torch.atan2(x, torch.tensor(1.0, dtype=torch.bfloat16)).dtype == torch.float16
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_weight_first_cast_under_no_grad_still_trains() -> None:
-    """A weight whose cast was first made under ``no_grad`` still gets its gradient."""
-    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
-    with torch.autocast("cuda"):
-        with torch.no_grad():
-            linear(x)
-        output = linear(x)
-    output.sum().backward()
-    assert linear.weight.grad is not None
-    assert linear.weight.grad.dtype == torch.float32
-
-
-@pytest.mark.usefixtures("gpu")
 def test_two_half_types_have_no_widest_type() -> None:
     """An operator that needs the widest type refuses a half type other than autocast's."""
     x = torch.ones(4, device="cuda", dtype=torch.bfloat16)
     with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
         torch.addcmul(x, x, x)
     assert str(error.value) == "Unexpected floating ScalarType in at::autocast::prioritize"
-
-
-def test_real_tensors_never_meet_the_kernels() -> None:
-    """Host tensors never reach the autocast kernels, even with their key switched on."""
-    with gpulab.virtual_gpu("H200"), torch.autocast("cuda"):
-        pass
-    host = torch.ones(4, 4, requires_grad=True)
-    assert not torch._C._dispatch_keys(host).has(autocast_key)
-    assert torch._C._dispatch_tls_is_dispatch_key_excluded(autocast_key)
-    exclude_key_from_here(autocast_key, False)  # noqa: FBT003 # torch's signature
-    try:
-        assert (host @ host).dtype == torch.float32
-        with torch.autocast("cpu"):
-            assert (host @ host).dtype == torch.bfloat16
-    finally:
-        exclude_key_from_here(autocast_key, True)  # noqa: FBT003 # torch's signature
-
-
-def test_leaving_the_gpu_inside_autocast_restores_pytorch() -> None:
-    """Leaving the virtual GPU inside autocast restores PyTorch's functions and drops all casts."""
-    before = torch.set_autocast_enabled, torch.clear_autocast_cache
-    gpu = gpulab.virtual_gpu("H200")
-    gpu.__enter__()
-    context = torch.autocast("cuda")
-    context.__enter__()
-    weight = torch.ones(4, 4, device="cuda", requires_grad=True)
-    assert (weight @ weight).dtype == torch.float16
-    gpu.__exit__(None, None, None)
-    assert torch._C._dispatch_tls_is_dispatch_key_excluded(autocast_key)
-    assert not autocast._casts
-    assert (torch.set_autocast_enabled, torch.clear_autocast_cache) == before
-    context.__exit__(None, None, None)
-
-
-def test_autocast_switched_on_before_is_on_inside() -> None:
-    """If autocast for CUDA is already on, the virtual GPU casts from its start."""
-    torch.set_autocast_enabled("cuda", True)  # noqa: FBT003 # torch's signature
-    try:
-        with gpulab.virtual_gpu("H200"):
-            x = torch.ones(4, 4, device="cuda")
-            assert (x @ x).dtype == torch.float16
-    finally:
-        torch.set_autocast_enabled("cuda", False)  # noqa: FBT003 # torch's signature

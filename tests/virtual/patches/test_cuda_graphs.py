@@ -8,7 +8,6 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gpulab
-from gpulab.core.errors import NotModelledError
 from gpulab.virtual import VirtualGpu
 
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
@@ -30,53 +29,6 @@ def capture(work: Callable[[], object]) -> torch.cuda.CUDAGraph:
     with torch.cuda.graph(graph):
         work()
     return graph
-
-
-@pytest.mark.usefixtures("gpu")
-def test_replays_draw_new_random_numbers_and_seeds_repeat_them() -> None:
-    """Each replay draws the next random numbers, and a seed repeats them."""
-    out = torch.empty(4, device="cuda")
-    graph = capture(out.uniform_)
-    torch.cuda.manual_seed(3)
-    drawn = [_replayed(graph, out) for _ in range(2)]
-    torch.cuda.manual_seed(3)
-    assert drawn[0] != drawn[1]
-    assert _replayed(graph, out) == drawn[0]
-
-
-def _replayed(graph: torch.cuda.CUDAGraph, out: torch.Tensor) -> list[float]:
-    graph.replay()
-    return [float(x) for x in out.cpu()]
-
-
-@pytest.mark.usefixtures("gpu")
-def test_streams_that_join_the_capture_keep_their_order() -> None:
-    """Work forked to a side stream and joined again is part of the graph."""
-    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
-    out = torch.zeros(3, device="cuda")
-
-    def forked() -> None:
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            torch.cuda._sleep(1_000_000)  # without the join the sum would run first
-            doubled = x * 2
-        torch.cuda.current_stream().wait_stream(side)
-        torch.add(doubled, x, out=out)
-
-    graph = capture(forked)
-    x.fill_(4.0)
-    graph.replay()
-    assert out.tolist() == [12.0] * 3
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_pinned_copy_may_be_captured() -> None:
-    """A replayed copy from pinned memory copies what the memory contains at the replay."""
-    on_host, x = torch.ones(3).pin_memory(), torch.zeros(3, device="cuda")
-    graph = capture(lambda: x.copy_(on_host, non_blocking=True))
-    on_host.fill_(6.0)
-    graph.replay()
-    assert x.tolist() == [6.0] * 3
 
 
 FORBIDDEN: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
@@ -133,16 +85,6 @@ def test_pageable_copies_are_refused_in_pytorchs_words(
     assert str(error.value) == NOT_PINNED
 
 
-def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
-    """An error of the program ends the capture and is raised, with PyTorch's warning."""
-    with (
-        pytest.warns(UserWarning, match=r"^The CUDA Graph is empty\. This usually means that"),
-        pytest.raises(ZeroDivisionError),
-    ):
-        capture(lambda: 1 / 0)
-    assert gpu.machine.capture is None
-
-
 @pytest.mark.parametrize("is_accumulated", [False, True])
 @pytest.mark.parametrize("n_inside", [0, 1])
 def test_backward_through_the_default_stream_fails_the_capture(
@@ -181,38 +123,6 @@ def test_pytorchs_switch_lets_backward_leave_the_default_stream() -> None:
         torch.autograd.graph.set_override_stale_capture_stream(enabled=False)
     graph.replay()
     assert results[0].tolist() == [2.0] * 3
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("warm_up_stream", ["default", "side"])
-def test_both_passes_can_be_captured_after_a_warm_up(warm_up_stream: str) -> None:
-    """A capture of both passes needs nothing of the warm-up, so any stream will do for it."""
-    x = torch.ones(3, device="cuda", requires_grad=True)
-    stream = torch.cuda.Stream() if warm_up_stream == "side" else torch.cuda.default_stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        torch.autograd.grad((x * 2).exp().sum(), x)
-    torch.cuda.current_stream().wait_stream(stream)
-    results = []
-    graph = capture(lambda: results.extend(torch.autograd.grad((x * 2).sum(), x)))
-    graph.replay()
-    assert results[0].tolist() == [2.0] * 3
-
-
-@pytest.mark.usefixtures("gpu")
-def test_forked_work_that_is_not_joined_fails_the_capture() -> None:
-    """A capture fails with CUDA's error if a forked stream is not joined again."""
-    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
-
-    def forked() -> None:
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            x.add_(1)
-
-    with pytest.raises(
-        torch.AcceleratorError, match=r"^CUDA error: capturing stream has unjoined"
-    ):
-        capture(forked)
 
 
 @pytest.mark.usefixtures("gpu")
@@ -281,39 +191,6 @@ def test_a_graph_is_captured_once() -> None:
     )
 
 
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", ["debug_dump", "raw_cuda_graph", "raw_cuda_graph_exec"])
-def test_methods_that_need_cudas_graph_are_refused(name: str) -> None:
-    """A method that would return CUDA's own graph is refused by name."""
-    arguments = ("graph.dot",) if name == "debug_dump" else ()
-    with pytest.raises(NotModelledError, match=r"^the virtual GPU has no model of CUDAGraph\."):
-        getattr(torch.cuda.CUDAGraph(), name)(*arguments)
-
-
-def test_a_capture_that_is_never_ended_is_dropped_with_the_context() -> None:
-    """A capture that is still open when the context ends is not there in the next one."""
-    device = gpulab.virtual_gpu("H200", first_use=False)
-    with device:
-        torch.cuda.set_stream(torch.cuda.Stream())
-        torch.cuda.CUDAGraph().capture_begin()
-    with device:
-        assert torch.ones(3, device="cuda").sum().item() == 3.0
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_graph_holds_its_memory_until_it_is_dropped() -> None:
-    """Memory allocated during a capture stays reserved until the graph is deleted."""
-    before = torch.cuda.memory_reserved()
-    x = torch.ones(1 << 20, device="cuda")
-    graph = capture(lambda: x * 2)
-    held = torch.cuda.memory_reserved()
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() == held > before
-    del graph
-    torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() < held
-
-
 def _checkpointed(x: torch.Tensor, *, use_reentrant: bool) -> list[torch.Tensor]:
     """Return a checkpoint's result, the random numbers after it, and its gradient."""
     x.grad = None
@@ -372,14 +249,3 @@ def test_a_capture_leaves_the_generators_as_they_were() -> None:
             "seed is the same as the original seed."
         )
         assert torch.equal(torch.cuda.get_rng_state(), before)
-
-
-def test_captures_in_two_cells_share_one_stream() -> None:
-    """A capture in a second context of a machine makes no new stream, which would take time."""
-    gpu = gpulab.virtual_gpu()
-    n_streams = []
-    for _ in range(2):
-        with gpu, torch.cuda.graph(torch.cuda.CUDAGraph()):
-            torch.zeros(3, device="cuda")
-        n_streams.append(len(gpu.machine.gpu.device.streams))
-    assert n_streams == [2, 2]

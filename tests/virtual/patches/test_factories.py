@@ -73,15 +73,6 @@ def test_a_tensor_of_a_tensor_is_a_copy() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_options_are_kept() -> None:
-    """``torch.tensor`` respects type, gradient and pinned memory, which the device ignores."""
-    made = torch.tensor([1.0], device="cuda", dtype=torch.float64, requires_grad=True)
-    assert (made.dtype, made.requires_grad, made.is_leaf) == (torch.float64, True, True)
-    assert torch.tensor([1.0], pin_memory=True).is_pinned()
-    assert torch.tensor([1.0], device="cuda", pin_memory=True).is_cuda
-
-
-@pytest.mark.usefixtures("gpu")
 def test_as_tensor_copies_only_if_it_must() -> None:
     """``as_tensor`` returns the same tensor, unless another type or device is asked for."""
     x = torch.ones(2, device="cuda")
@@ -124,83 +115,3 @@ def test_the_older_default_sets_type_and_device() -> None:
     assert (torch.ones(1).dtype, torch.tensor([1.0]).is_cuda) == (torch.float64, True)
     torch.set_default_tensor_type(torch.FloatTensor)
     assert (torch.ones(1).dtype, torch.tensor([1.0]).is_cuda) == (torch.float32, False)
-
-
-def test_default_devices_work_after_the_context() -> None:
-    """After the context a default device still works with PyTorch's own factories."""
-    with gpulab.virtual_gpu("H200"), torch.device("cuda"):
-        torch.ones(1)
-    with torch.device("meta"):
-        assert torch.ones(1).device == torch.device("meta")
-
-
-ON_META: dict[str, Callable[[], torch.Tensor]] = {
-    "named": lambda: torch.ones(3, device="meta"),
-    "by its device": lambda: torch.empty(3, device=torch.device("meta")),
-    "like a tensor of the GPU": lambda: torch.zeros_like(
-        torch.ones(3, device="cuda"), device="meta"
-    ),
-    "from numbers": lambda: torch.tensor([1.0, 2.0], device="meta"),
-    "moved from the host": lambda: torch.ones(3).to("meta"),
-    "moved from the GPU": lambda: torch.ones(3, device="cuda").to("meta"),
-    "parameters": lambda: torch.nn.Linear(2, 2, device="meta").weight,
-    "by a method": lambda: torch.ones(3, device="cuda").new_empty(3, device="meta"),
-    "a window": lambda: torch.hann_window(3, device="meta"),
-    "what is computed with it": lambda: torch.ones(3, device="meta") * 2 + 1,
-}
-
-
-@pytest.mark.parametrize("name", ON_META)
-def test_meta_tensors_of_the_program_stay_on_meta(name: str) -> None:
-    """A tensor that a program puts on ``meta`` is on ``meta`` and takes no device memory."""
-    with gpulab.virtual_gpu("H200") as gpu:
-        made = ON_META[name]()
-        assert made.is_meta
-        assert made.device.type == "meta"
-        torch.cuda.synchronize()
-        assert gpu.machine.gpu.memory.allocated_bytes == 0
-
-
-def test_a_default_of_meta_does_not_move_zeros_like() -> None:
-    """Inside ``with torch.device("meta")``, ``zeros_like`` stays on its model's device."""
-    with gpulab.virtual_gpu("H200"):
-        x = torch.ones(3, device="cuda")
-        with torch.device("meta"):
-            assert (torch.ones(3).is_meta, torch.zeros_like(x).is_cuda) == (True, True)
-
-
-BY_NUMBER: dict[str, Callable[[], torch.Tensor]] = {
-    "ones": lambda: torch.ones(3, device=0),
-    "a window": lambda: torch.hann_window(4, device=0),
-    "frequencies": lambda: torch.fft.fftfreq(4, device=0),
-    "indices": lambda: torch.tril_indices(2, 2, device=0),
-    "a scalar": lambda: torch.scalar_tensor(1.0, device=0),
-    "permuted": lambda: torch.empty_permuted((2,), (0,), device=0),
-    "drawn": lambda: torch.normal(0.0, 1.0, (3,), device=0),
-    "like another": lambda: torch.zeros_like(torch.ones(3), device=0),
-    "by a method": lambda: torch.ones(3).new_zeros(3, device=0),
-    "by another method": lambda: torch.ones(3, device="cuda").new_full((2,), 1.0, device=0),
-}
-
-
-@pytest.mark.usefixtures("gpu")
-def test_every_factory_takes_the_number_of_a_device() -> None:
-    """``device=0`` is the first GPU for each function and method that makes a tensor."""
-    assert {name: str(make().device) for name, make in BY_NUMBER.items()} == dict.fromkeys(
-        BY_NUMBER, "cuda:0"
-    )
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
-def test_range_includes_its_end() -> None:
-    """``torch.range`` takes a device, ``out=`` and ``requires_grad``, as on CUDA."""
-    made = torch.range(0, 4, 2, device=0, dtype=torch.int64)
-    assert (made.tolist(), made.dtype, made.is_cuda) == ([0, 2, 4], torch.int64, True)
-    out = torch.empty(9, device="cuda")
-    assert torch.range(1, 2, out=out) is out
-    assert out.tolist() == [1.0, 2.0]
-    assert torch.range(1, 2, device="cuda", requires_grad=True).is_leaf
-    with torch.device("cuda"):
-        assert torch.range(1, 2).is_cuda
-    assert not torch.range(1, 2, out=torch.empty(2)).is_cuda

@@ -10,26 +10,6 @@ from gpulab.virtual import VirtualGpu
 from tests.support.launched import kernels
 
 
-def test_dropout_is_one_kernel(gpu: VirtualGpu) -> None:
-    """Dropout is one kernel that doubles what it does not drop, and so does its gradient."""
-    x = torch.ones(1_000, device="cuda", requires_grad=True)
-    kernels(gpu)
-    out = functional.dropout(x, 0.5)
-    assert kernels(gpu) == ["native_dropout"]
-    assert set(out.tolist()) == {0.0, 2.0}
-    (gradient,) = torch.autograd.grad(out.sum(), x)
-    assert torch.equal(gradient, out)
-
-
-def test_dropout_does_nothing_when_it_is_not_asked_to(gpu: VirtualGpu) -> None:
-    """Dropout launches nothing in evaluation or with a probability of 0."""
-    x = torch.ones(8, device="cuda")
-    kernels(gpu)
-    assert functional.dropout(x, 0.5, training=False) is x
-    assert functional.dropout(x, 0.0).tolist() == [1.0] * 8
-    assert "native_dropout" not in kernels(gpu)
-
-
 def test_a_root_mean_square_norm_is_one_kernel_without_gradients(gpu: VirtualGpu) -> None:
     """An RMS norm is one kernel; with gradients it is several operators with the same values."""
     host, weight = torch.arange(1.0, 9.0).view(2, 4), torch.full((4,), 2.0)
@@ -43,31 +23,6 @@ def test_a_root_mean_square_norm_is_one_kernel_without_gradients(gpu: VirtualGpu
     trained = functional.rms_norm(x.requires_grad_(), (4,), scale)
     assert torch.allclose(trained.detach().cpu(), expected)
     assert trained.requires_grad
-
-
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_optimizers_update_all_tensors_at_once(gpu: VirtualGpu, name: str) -> None:
-    """Optimizers use ``_foreach`` kernels by default, as on CUDA."""
-    parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(3)]
-    for parameter in parameters:
-        parameter.grad = torch.ones(4, device="cuda")
-    kernels(gpu)
-    getattr(torch.optim, name)(parameters, lr=0.5).step()
-    found = kernels(gpu)
-    assert {item.partition("_foreach")[1] for item in found} <= {"_foreach", ""}
-    assert any(item.startswith("_foreach") for item in found)
-    assert all(parameter.tolist() != [1.0] * 4 for parameter in parameters)
-
-
-def test_the_norm_of_gradients_is_taken_over_all_at_once(gpu: VirtualGpu) -> None:
-    """``clip_grad_norm_`` uses a ``_foreach`` kernel and returns the norm of all gradients."""
-    parameters = [torch.nn.Parameter(torch.ones(4, device="cuda")) for _ in range(2)]
-    for parameter in parameters:
-        parameter.grad = torch.ones(4, device="cuda")
-    kernels(gpu)
-    norm = torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-    assert "_foreach_norm" in kernels(gpu)
-    assert norm.item() == pytest.approx(8**0.5)
 
 
 def test_tensors_are_grouped_by_their_own_gpu_and_type() -> None:

@@ -1,10 +1,5 @@
 """Old programs work: types such as ``torch.cuda.FloatTensor``, ``type``, ``new``, storages."""
 
-import pickle
-import warnings
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -57,50 +52,6 @@ def test_a_legacy_type_takes_tensors_storages_and_data() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize(
-    ("use", "error", "message"),
-    [
-        (
-            lambda made: made(torch.ones(2)),
-            TypeError,
-            (
-                "a torch.cuda.FloatTensor cannot be a view of a torch.FloatTensor; "
-                "convert it with .type(torch.cuda.FloatTensor)"
-            ),
-        ),
-        (lambda made: made(3.5), TypeError, "new(): data must be a sequence (got float)"),
-        (lambda made: made("a"), TypeError, "new(): invalid data type 'str'"),
-        (
-            lambda made: made([1.0], device="cpu"),
-            RuntimeError,
-            "legacy constructor expects device type: cuda but device type: cpu was passed",
-        ),
-        (lambda made: made([1]).type("x.y"), ValueError, "invalid type: 'x.y'"),
-        (lambda made: made([1]).type(3), TypeError, "dtype must be a type, str, or dtype object"),
-    ],
-    ids=["host tensor", "number", "text", "device", "unknown type", "no type"],
-)
-def test_a_legacy_type_refuses_wrong_arguments(
-    use: Callable[[Any], object], error: type[Exception], message: str
-) -> None:
-    """A wrong argument of a legacy type raises PyTorch's message, except for a host tensor."""
-    with pytest.raises(error) as raised:
-        use(torch.cuda.FloatTensor)
-    assert str(raised.value) == message
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("to", ["torch.cuda.HalfTensor", "class", torch.float16])
-def test_a_tensor_changes_its_type(to: str | torch.dtype) -> None:
-    """``type`` takes a name, a class or a dtype, for device and host tensors."""
-    target = torch.cuda.HalfTensor if to == "class" else to
-    x = torch.ones(2, device="cuda")
-    assert x.type(target).type() == "torch.cuda.HalfTensor"
-    if to is not torch.float16:
-        assert x.cpu().type(target).type() == "torch.cuda.HalfTensor"
-
-
-@pytest.mark.usefixtures("gpu")
 def test_type_and_type_as_copy_between_host_and_device() -> None:
     """``type`` and ``type_as`` copy to the device of the type that is asked for."""
     x = torch.ones(2, device="cuda")
@@ -111,16 +62,6 @@ def test_type_and_type_as_copy_between_host_and_device() -> None:
     assert torch.ones(1).type_as(x).type() == "torch.cuda.FloatTensor"
     assert x.to(torch.complex64).type() == "torch.cuda.ComplexFloatTensor"
     assert x.to(torch.float8_e4m3fn).type() == "torch.cuda.Float8_e4m3fnTensor"
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_tensor_makes_others_like_it() -> None:
-    """``new`` and ``new_tensor`` make tensors of the same type on the same device."""
-    x = torch.ones(2, dtype=torch.float64, device="cuda")
-    assert x.new([1, 2]).tolist() == [1.0, 2.0]
-    assert x.new(2, 3).shape == (2, 3)
-    assert x.new_tensor([3]).dtype is torch.float64
-    assert x.new_tensor([3], dtype=torch.int64, device="cpu").device == torch.device("cpu")
 
 
 @pytest.mark.usefixtures("gpu")
@@ -138,17 +79,6 @@ def test_a_storage_has_the_address_and_length_of_the_memory() -> None:
     assert repr(storage).endswith("\n[torch.storage.UntypedStorage(device=cuda:0) of size 24]")
     assert torch.empty(0, device="cuda").untyped_storage().data_ptr() == 0
     assert torch.is_storage(storage)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_typed_storage_reads_elements() -> None:
-    """A typed storage has its type, its size and its elements."""
-    x = torch.arange(6.0, device="cuda")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        storage = x.storage()
-        assert isinstance(storage, torch.cuda.FloatStorage)
-        assert (storage.type(), storage.size(), storage[1]) == ("torch.cuda.FloatStorage", 6, 1.0)
 
 
 def test_a_large_storage_is_printed_without_its_values() -> None:
@@ -170,17 +100,6 @@ def test_methods_that_change_a_storage_are_refused(name: str) -> None:
     assert str(error.value) == (
         f"the virtual GPU has no model of torch.UntypedStorage.{name}; "
         "work with the tensor, or with a copy of the storage on the CPU"
-    )
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_legacy_storage_type_is_refused() -> None:
-    """``torch.cuda.FloatStorage(n)`` is refused, with advice."""
-    with pytest.raises(NotModelledError) as error:
-        torch.cuda.FloatStorage(3)
-    assert str(error.value) == (
-        "the virtual GPU has no model of torch.cuda.FloatStorage(...); use torch.empty(n, "
-        'device="cuda"), or its untyped_storage() if you need a storage'
     )
 
 
@@ -218,11 +137,3 @@ def test_a_subclass_of_tensors_is_refused() -> None:
     assert str(error.value) == (
         "the virtual GPU has no model of tensor subclasses such as Marked; use plain tensors there"
     )
-
-
-def test_the_legacy_types_are_restored() -> None:
-    """After the context the legacy types and ``Tensor.type`` are PyTorch's again."""
-    before = torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as
-    with gpulab.virtual_gpu("H200"):
-        assert pickle.loads(pickle.dumps(torch.cuda.FloatTensor)) is torch.cuda.FloatTensor
-    assert (torch.cuda.FloatTensor, torch.Tensor.type, torch.Tensor.type_as) == before

@@ -1,14 +1,11 @@
 """Files saved on a virtual GPU load on a real one, and files of a real one on the virtual."""
 
-import copy
 import io
 import pickle
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -60,23 +57,6 @@ def test_a_file_has_the_bytes_that_a_real_gpu_writes() -> None:
     assert member(file, "data/0") == torch.arange(12.0).numpy().tobytes()
 
 
-def test_a_file_differs_from_the_hosts_only_in_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file has the bytes that the host would write if its device were called ``cuda:0``."""
-    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-    model[1].weight = model[0].weight
-    twins = [torch.ones(2, 3), torch.ones(2, 3)]
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            torch.serialization, "location_tag", lambda _storage: f"cuda:{len(twins) - 2}"
-        )
-        here = file_of([twins, model.state_dict(), model])
-    with gpulab.virtual_gpu("H200"):
-        on_device = [x.cuda() for x in twins]
-        there = file_of([on_device, model.cuda().state_dict(), model])
-    for name in ("data.pkl", "byteorder", *(f"data/{i}" for i in range(5))):
-        assert member(there, name) == member(here, name)
-
-
 TENSORS: dict[str, Callable[[], torch.Tensor]] = {
     **{
         str(dtype): lambda dtype=dtype: torch.arange(6, device="cuda").reshape(2, 3).to(dtype)
@@ -106,28 +86,6 @@ def test_a_tensor_is_loaded_as_it_was_saved(name: str, *, weights_only: bool) ->
     for attribute in ("dtype", "device", "requires_grad", "is_cuda"):
         assert getattr(loaded, attribute) == getattr(tensor, attribute)
     assert (loaded.stride(), loaded.storage_offset()) == (tensor.stride(), tensor.storage_offset())
-
-
-@pytest.mark.usefixtures("gpu")
-def test_saving_waits_for_the_device() -> None:
-    """A file contains the result of work that was still pending when it was saved."""
-    x = torch.zeros(3, device="cuda")
-    torch.cuda._sleep(10_000_000)
-    x.fill_(4)
-    assert torch.load(file_of(x), map_location="cpu").tolist() == [4.0] * 3
-
-
-@pytest.mark.usefixtures("gpu")
-def test_shared_memory_stays_shared() -> None:
-    """Views that share memory are in the file once, and share it again after loading."""
-    base = torch.arange(4.0, device="cuda")
-    file = file_of({"base": base, "view": base[1:3]})
-    loaded = torch.load(file)
-    loaded["base"].add_(10)
-    assert loaded["view"].tolist() == [11.0, 12.0]
-    assert loaded["base"].untyped_storage() is loaded["view"].untyped_storage()
-    with zipfile.ZipFile(file) as archive:
-        assert sum("/data/" in name for name in archive.namelist()) == 1
 
 
 def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, device: str) -> float:
@@ -171,36 +129,6 @@ def test_a_whole_module_is_saved() -> None:
     assert loaded(torch.ones(1, 2, device="cuda")).shape == (1, 2)
 
 
-PLACES: dict[str, tuple[Any, str]] = {
-    "none": (None, "cuda:0"),
-    "cuda": ("cuda", "cuda:0"),
-    "index": ("cuda:0", "cuda:0"),
-    "device": (torch.device("cuda"), "cuda:0"),
-    "cpu": ("cpu", "cpu"),
-    "table": ({"cuda:0": "cpu"}, "cpu"),
-    "function": (lambda storage, _place: storage, "cpu"),
-    "function to the device": (lambda storage, _place: storage.cuda(0), "cuda:0"),
-    "function to the current device": (lambda storage, _place: storage.cuda(), "cuda:0"),
-}
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("name", PLACES)
-def test_map_location_decides_the_device(name: str) -> None:
-    """Every form of ``map_location`` loads to the device that it names."""
-    wanted, place = PLACES[name]
-    loaded = torch.load(file_of(torch.arange(3.0, device="cuda")), map_location=wanted)
-    assert (str(loaded.device), loaded.tolist()) == (place, [0.0, 1.0, 2.0])
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_host_file_is_loaded_on_the_device() -> None:
-    """A file of the host loads to the device with all its values."""
-    loaded = torch.load(file_of(torch.arange(3.0)), map_location="cuda")
-    assert loaded.is_cuda
-    assert loaded.tolist() == [0.0, 1.0, 2.0]
-
-
 def test_a_file_remembers_its_device() -> None:
     """A tensor of the second GPU loads to the second GPU, or where it is mapped to."""
     with gpulab.virtual_gpu("H200", count=2):
@@ -211,28 +139,6 @@ def test_a_file_remembers_its_device() -> None:
         assert (str(moved.device), moved.tolist()) == ("cuda:0", [0.0, 1.0, 2.0])
         there = moved.untyped_storage().cuda(1)
         assert (str(there.device), there.tolist()) == ("cuda:1", moved.untyped_storage().tolist())
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_missing_device_is_refused_in_pytorchs_words() -> None:
-    """Loading to a device that does not exist raises PyTorch's message."""
-    with pytest.raises(RuntimeError) as error:
-        torch.load(file_of(torch.ones(1, device="cuda")), map_location="cuda:7")
-    assert str(error.value) == (
-        "Attempting to deserialize object on CUDA device 7 but torch.cuda.device_count() is 1. "
-        "Please use torch.load with map_location to map your storages to an existing device."
-    )
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a real GPU would load it")
-def test_a_file_loaded_outside_the_context_needs_map_location() -> None:
-    """Without a GPU a file of the virtual one needs ``map_location``, as PyTorch says."""
-    with gpulab.virtual_gpu("H200"):
-        file = file_of(torch.ones(2, device="cuda"))
-    with pytest.raises(RuntimeError, match=r"torch\.cuda\.is_available\(\) is False"):
-        torch.load(file)
-    file.seek(0)
-    assert torch.load(file, map_location="cpu").tolist() == [1.0, 1.0]
 
 
 @pytest.mark.gpu
@@ -247,51 +153,6 @@ def test_a_real_gpu_and_the_virtual_one_exchange_files() -> None:
     loaded = torch.load(virtual)["v"]
     assert loaded.is_cuda
     assert torch.equal(loaded.cpu(), values.t())
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("place", [None, "cpu", "cuda"])
-def test_a_mapped_file_is_read(tmp_path: Path, place: str | None) -> None:
-    """``mmap=True`` loads to the host and to the device."""
-    torch.save({"x": torch.arange(3.0, device="cuda")}, tmp_path / "x.pt")
-    loaded = torch.load(tmp_path / "x.pt", mmap=True, map_location=place)["x"]
-    assert (loaded.is_cuda, loaded.tolist()) == (place != "cpu", [0.0, 1.0, 2.0])
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_older_format_is_read_and_written() -> None:
-    """PyTorch's older file format is written and loaded, with shared memory."""
-    x = torch.arange(6.0, device="cuda").reshape(2, 3)
-    file = file_of({"x": x, "row": x[1]}, _use_new_zipfile_serialization=False)
-    loaded = torch.load(file)
-    assert loaded["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
-    loaded["x"].zero_()
-    assert loaded["row"].tolist() == [0, 0, 0]
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_file_of_either_format_is_copied_to_the_device_once() -> None:
-    """Both file formats take the same virtual time to load."""
-    x = torch.zeros(1 << 16, device="cuda")
-    torch.load(file_of(x))  # the first operator after another one costs more
-    durations_ns = []
-    for is_new in (True, False):
-        file = file_of(x, _use_new_zipfile_serialization=is_new)
-        start_ns = time.perf_counter_ns()
-        torch.load(file)
-        durations_ns.append(time.perf_counter_ns() - start_ns)
-    # The host is not equally cold, which is far less than a copy.
-    assert durations_ns[0] == pytest.approx(durations_ns[1], abs=100)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_pickle_and_copy_work_with_tensors() -> None:
-    """A pickle contains the values; a shallow copy shares the memory."""
-    x = torch.nn.Parameter(torch.arange(3.0, device="cuda"))
-    again = pickle.loads(pickle.dumps(x))
-    assert isinstance(again, torch.nn.Parameter)
-    assert (again.is_cuda, again.tolist()) == (True, [0.0, 1.0, 2.0])
-    assert copy.copy(x).data_ptr() == x.data_ptr()
 
 
 @pytest.mark.usefixtures("gpu")
@@ -337,25 +198,6 @@ def test_a_pickle_without_values_is_refused() -> None:
     assert str(error.value) == f"this torch.uint8 tensor of shape (8388608,){NO_VALUES}"
 
 
-def test_the_limit_counts_elements_of_the_file() -> None:
-    """Loaded tensors have values up to the limit in elements, whatever their type."""
-    files = [file_of(torch.zeros(n, dtype=d)) for n in (8, 9) for d in (torch.int8, torch.float64)]
-    with gpulab.virtual_gpu("H200", max_value_elements=8):
-        known = [torch.load(file, map_location="cuda").has_values for file in files]
-    assert known == [True, True, False, False]
-
-
-@pytest.mark.usefixtures("gpu")
-def test_loading_copies_to_the_device() -> None:
-    """A loaded tensor's memory counts as allocated until the tensor is deleted."""
-    file = file_of(torch.zeros(1 << 16))
-    before = torch.cuda.memory_allocated()
-    loaded = torch.load(file, map_location="cuda")
-    assert torch.cuda.memory_allocated() - before == 1 << 18
-    del loaded
-    assert torch.cuda.memory_allocated() == before
-
-
 def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
     """Saving a virtual tensor outside its context raises an error with advice."""
     with gpulab.virtual_gpu("H200"):
@@ -366,22 +208,3 @@ def test_a_virtual_tensor_is_not_saved_outside_its_context() -> None:
         "no virtual GPU is active, but a tensor, stream, event or graph of one is used; "
         "work with it inside `with gpu:` or after gpulab.use(...)"
     )
-
-
-def test_torch_saves_as_before_after_the_context() -> None:
-    """After the context ``torch.save`` and the storage functions are PyTorch's again."""
-    before = torch.save, torch.is_storage, torch.UntypedStorage.to
-    with gpulab.virtual_gpu("H200"):
-        assert torch.save is not before[0]
-    assert (torch.save, torch.is_storage, torch.UntypedStorage.to) == before
-
-
-def test_a_tensor_of_inference_mode_is_saved_like_any_other() -> None:
-    """A tensor made in inference mode is saved without a trace of the virtual GPU."""
-    file = io.BytesIO()
-    with gpulab.virtual_gpu("H200"):
-        with torch.inference_mode():
-            x = torch.ones(3, device="cuda") * 2
-        torch.save(x, file)
-    assert b"made_in_inference" not in file.getvalue()
-    assert torch.load(io.BytesIO(file.getvalue()), map_location="cpu").tolist() == [2.0] * 3

@@ -2,15 +2,12 @@
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
-import gpulab
 from gpulab.core.errors import NotModelledError
 
 SECOND_THREAD = (
@@ -59,39 +56,6 @@ def test_device_work_on_a_second_thread_is_refused(name: str) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_host_work_on_a_second_thread_runs() -> None:
-    """Host work on a second thread runs and takes no virtual time."""
-    before_ns = time.perf_counter_ns()
-    total = on_a_thread(lambda: float(torch.ones(100) @ torch.ones(100)))
-    assert total == 100.0
-    assert time.perf_counter_ns() - before_ns == 50  # reading the clock takes 50 ns
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_thread_pins_memory_at_no_cost_for_the_first() -> None:
-    """Pinning memory on another thread, as a DataLoader does, takes no virtual time."""
-    source = torch.arange(4.0)
-    before_ns = time.perf_counter_ns()
-    pinned = on_a_thread(source.pin_memory)
-    assert time.perf_counter_ns() - before_ns == 50
-    assert isinstance(pinned, torch.Tensor)
-    assert pinned.is_pinned()
-    assert pinned.cuda(non_blocking=True).tolist() == [0, 1, 2, 3]
-
-
-def test_a_thread_may_outlive_the_context() -> None:
-    """A thread that outlives the context uses PyTorch as usual."""
-    go_on = threading.Event()
-    results: list[torch.Tensor] = []
-    thread = threading.Thread(target=lambda: (go_on.wait(), results.append(torch.ones(2) + 1)))
-    with gpulab.virtual_gpu("H200"):
-        thread.start()
-    go_on.set()
-    thread.join()
-    assert results[0].tolist() == [2.0, 2.0]
-
-
-@pytest.mark.usefixtures("gpu")
 def test_a_thread_starts_once() -> None:
     """Starting a thread twice raises Python's own error and does not change the thread."""
     ran: list[int] = []
@@ -101,14 +65,6 @@ def test_a_thread_starts_once() -> None:
         thread.start()
     thread.join()
     assert (ran, "run" in vars(thread)) == ([1], False)
-
-
-def test_threads_are_restored() -> None:
-    """After the context ``Thread.start`` is Python's own again."""
-    before = threading.Thread.start
-    with gpulab.virtual_gpu("H200"):
-        assert threading.Thread.start is not before
-    assert threading.Thread.start is before
 
 
 def in_a_fork(work: Callable[[], object]) -> str:
@@ -138,69 +94,3 @@ def test_device_work_in_a_fork_is_refused_in_pytorchs_words(name: str) -> None:
 
 
 test_device_work_in_a_fork_is_refused_in_pytorchs_words.pytestmark += forks  # type: ignore[attr-defined] # pytest's
-
-
-@pytest.mark.usefixtures("gpu")
-def test_host_work_in_a_fork_runs() -> None:
-    """A forked process has the real clock, and CUDA's state is that of any fork."""
-    assert in_a_fork(lambda: torch.ones(3).sum().item()) == "3.0"
-    assert in_a_fork(lambda: time.perf_counter() < 1_000_000) == "True"
-    state = in_a_fork(
-        lambda: (
-            torch.cuda.is_available(),
-            torch.cuda.is_initialized(),
-            torch.cuda._is_in_bad_fork(),
-            torch.manual_seed(1).initial_seed(),
-        )
-    )
-    assert state == "(True, False, True, 1)"
-
-
-test_host_work_in_a_fork_runs.pytestmark += forks  # type: ignore[attr-defined] # pytest's
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("n_workers", [0, 2])
-def test_batches_are_loaded_and_pinned(n_workers: int) -> None:
-    """A DataLoader pins its batches, with and without worker processes."""
-    loader = DataLoader(
-        TensorDataset(torch.arange(8.0)), batch_size=4, pin_memory=True, num_workers=n_workers
-    )
-    batches = [(x.is_pinned(), x.cuda(non_blocking=True).sum().item()) for (x,) in loader]
-    assert batches == [(True, 6.0), (True, 22.0)]
-
-
-test_batches_are_loaded_and_pinned.pytestmark += forks  # type: ignore[attr-defined] # pytest's
-
-
-@pytest.mark.usefixtures("gpu")
-def test_workers_cannot_use_the_device() -> None:
-    """A worker process that reads a dataset on the device raises PyTorch's error."""
-    data = TensorDataset(torch.arange(8.0, device="cuda"))
-    # From Python 3.14 on the default start method on Linux is not fork.
-    loader = DataLoader(data, num_workers=1, multiprocessing_context="fork")
-    with pytest.raises(RuntimeError, match="Cannot re-initialize CUDA in forked subprocess"):
-        next(iter(loader))
-
-
-test_workers_cannot_use_the_device.pytestmark += forks  # type: ignore[attr-defined] # pytest's
-
-
-def use_cuda(_rank: int) -> None:
-    """Set the current device, in a process of its own."""
-    torch.cuda.set_device(0)
-
-
-@pytest.mark.slow
-def test_the_error_of_a_started_process_has_a_note() -> None:
-    """An error of a started process has a note that it has no virtual GPU."""
-    with (
-        gpulab.virtual_gpu("H200"),
-        pytest.raises(torch.multiprocessing.ProcessRaisedException) as caught,
-    ):
-        torch.multiprocessing.spawn(use_cuda, nprocs=1)
-    note = (
-        "A process that is started from here has no virtual GPU; enter one in it with "
-        "`with gpulab.virtual_gpu(...)`, or use one process."
-    )
-    assert caught.value.__notes__ == [note]

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch.autograd import DeviceType  # type: ignore[attr-defined] # torch's gap
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 import gpulab
-from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import C
-from gpulab.tracing import profiling
 from gpulab.virtual.dispatch import VirtualMode
 
 inside = pytest.mark.usefixtures("gpu")
@@ -37,45 +34,6 @@ def traced(path: Path, category: str) -> list[dict[str, Any]]:
     """Return the events of one category in a trace file."""
     trace = json.loads(path.read_text("utf-8"))
     return [event for event in trace["traceEvents"] if event.get("cat") == category]
-
-
-@inside
-def test_an_operator_has_the_time_of_its_kernel() -> None:
-    """Operator, launch and kernel are rows of one table, with the simulated duration."""
-    x = torch.ones(1 << 20, device="cuda")
-    x.exp()  # so that both calls below find the same data in L2
-    known = profiling.capture(x.exp).records[0]
-    with profile() as found:
-        x.exp()
-    seen = rows(found)
-    assert seen["aten::exp"].device_time_total == pytest.approx(known.duration_ns / 1e3)
-    assert seen["aten::exp"].count == seen["cudaLaunchKernel"].count == 1
-    assert seen[known.name].self_device_time_total == seen["aten::exp"].device_time_total
-    assert "Self CUDA" in found.key_averages().table(sort_by="device_time_total")
-
-
-@inside
-def test_an_empty_profile_has_only_the_final_wait() -> None:
-    """A profile of nothing has PyTorch's wait for the device at its end, and CUPTI's buffer."""
-    with profile() as found:
-        pass
-    assert list(rows(found)) == ["cudaDeviceSynchronize", "Activity Buffer Request"]
-
-
-@inside
-def test_a_warm_up_takes_the_buffer() -> None:
-    """CUPTI takes its buffer in the warm-up of a schedule, otherwise in the first launch."""
-    x = torch.ones(8, device="cuda")
-    with profile() as cold:
-        x.exp()
-    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=1)) as warm:
-        for _ in range(2):
-            x.exp()
-            warm.step()
-    assert rows(cold)["Activity Buffer Request"].cpu_time_total == pytest.approx(2500, abs=1)
-    assert rows(cold)["aten::exp"].cpu_time_total > 2500
-    assert "Activity Buffer Request" not in rows(warm)
-    assert rows(warm)["aten::exp"].cpu_time_total < 100
 
 
 @inside
@@ -216,15 +174,6 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
 
 
 @inside
-def test_a_handler_for_tensorboard_writes_its_file(tmp_path: Path) -> None:
-    """PyTorch's handler for TensorBoard writes a trace with kernels."""
-    with profile(on_trace_ready=torch.profiler.tensorboard_trace_handler(str(tmp_path))):
-        torch.ones(8, device="cuda").exp()
-    (path,) = tmp_path.glob("*.pt.trace.json")
-    assert traced(path, "kernel")
-
-
-@inside
 def test_a_graph_shows_its_kernels() -> None:
     """A graph's replay is one launch with the times of its kernels."""
     x = torch.ones(8, device="cuda")
@@ -257,20 +206,6 @@ def test_a_second_profiler_inside_is_refused_in_the_words_of_pytorch() -> None:
             pass
         x.sin()
     assert {"aten::exp", "aten::sin"} <= set(rows(found))
-
-
-@inside
-def test_features_without_a_model_are_refused_by_name(tmp_path: Path) -> None:
-    """The memory timeline and ``toggle_collection_dynamic`` are refused by name."""
-    with profile(record_shapes=True, profile_memory=True, with_stack=True) as found:
-        with pytest.raises(NotModelledError, match="toggle_collection_dynamic"):
-            found.toggle_collection_dynamic(enable=False, activities=[ProfilerActivity.CUDA])
-        torch.ones(8, device="cuda")
-    with (
-        pytest.warns(FutureWarning, match="deprecated"),
-        pytest.raises(NotModelledError, match="export_memory_timeline"),
-    ):
-        found.export_memory_timeline(str(tmp_path / "memory.html"))
 
 
 def test_an_open_profiler_ends_with_the_virtual_gpu() -> None:
@@ -355,67 +290,6 @@ def kernels_in(event: FunctionEvent) -> float:
     """Return the times of all kernels of an event and of the events inside it."""
     own = sum(kernel.duration for kernel in event.kernels)
     return own + sum(map(kernels_in, event.cpu_children))
-
-
-GRAPHED = {"sinh", "cosh"}
-LAUNCHES = {"cudaLaunchKernel", "cudaMemcpyAsync"}
-OPTIONS: tuple[dict[str, Any], ...] = (
-    {},
-    {"record_shapes": True, "with_stack": True},
-    {"profile_memory": True},
-    {"schedule": schedule(wait=0, warmup=1, active=2, repeat=1)},
-    {"activities": [ProfilerActivity.CUDA]},
-    {"activities": [ProfilerActivity.CPU]},
-)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_tables_of_random_programs_add_up(seed: int) -> None:
-    """Self times sum to the device's total, annotations count nothing, and ranges are nested."""
-    random = Random(seed)
-    options = OPTIONS[seed % len(OPTIONS)]
-    answers: list[Any] = []
-    with gpulab.virtual_gpu("H200", first_use=False):
-        work = random_work(random)
-        with profile(
-            on_trace_ready=lambda done: answers.append((done.events(), done.key_averages())),
-            **options,
-        ) as found:
-            for _ in range(4 if "schedule" in options else 1):
-                work()
-                found.step()
-    events, averages = answers[0]
-    on_host = [event for event in events if event.device_type == DeviceType.CPU]
-    kernels = [
-        event
-        for event in events
-        if event.device_type == DeviceType.CUDA and not event.is_user_annotation
-    ]
-    host_rows = [row for row in averages if row.device_type == DeviceType.CPU]
-    kernel_rows = [
-        row
-        for row in averages
-        if row.device_type == DeviceType.CUDA and not row.is_user_annotation
-    ]
-    total_us = sum(event.time_range.elapsed_us() for event in kernels)
-    # The nodes of a graph belong to no operator, as on CUDA.
-    of_operators = [event for event in kernels if event.name not in GRAPHED]
-    linked_us = sum(event.time_range.elapsed_us() for event in of_operators)
-    if options.get("activities") == [ProfilerActivity.CUDA]:
-        linked_us = 0  # there are no operators to link to
-    assert sum(row.self_device_time_total for row in kernel_rows) == pytest.approx(total_us)
-    assert sum(row.self_device_time_total for row in host_rows) == pytest.approx(linked_us)
-    for row in host_rows:
-        assert not row.is_user_annotation or row.self_device_time_total == pytest.approx(0)
-    for event in on_host:
-        assert event.device_time_total == pytest.approx(kernels_in(event))
-        for inner in event.cpu_children:
-            assert event.time_range.start <= inner.time_range.start
-            assert inner.time_range.end <= event.time_range.end
-    outermost_us = sum(event.cpu_time_total for event in on_host if event.cpu_parent is None)
-    assert sum(row.self_cpu_time_total for row in host_rows) == pytest.approx(outermost_us)
-    n_launches = sum(row.count for row in host_rows if row.key in LAUNCHES)
-    assert not kernels or n_launches == len(of_operators)
 
 
 def test_an_operator_over_a_list_may_begin_with_a_number() -> None:

@@ -1,7 +1,6 @@
 """The caching allocator reuses, splits, merges and counts memory as PyTorch's does."""
 
 import gc
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -13,10 +12,10 @@ from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
 from gpulab.virtual.simulator.memory._out_of_memory import (
     OutOfDeviceMemoryError,
-    OutOfMemoryFigures,
+    _size,
     oom_message,
 )
-from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
+from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
 
 MB = 1 << 20
 GB = 1 << 30
@@ -119,67 +118,6 @@ def test_the_figures_are_those_of_a_real_gpu() -> None:
     } == RECORDED_SMALL
 
 
-def test_a_released_block_is_reused_on_its_stream_only() -> None:
-    """A released block is reused on its own stream and not on another."""
-    memory = make()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.release(block)
-    assert memory.allocate(30 * MB, stream=1) is not block
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
-def test_blocks_do_not_overlap() -> None:
-    """Small blocks are cut from one segment at multiples of 512 bytes."""
-    memory = make()
-    blocks = [memory.allocate(100, stream=0) for _ in range(5)]
-    assert [block.offset_bytes for block in blocks] == [0, 512, 1024, 1536, 2048]
-    (segment,) = memory.segments()
-    assert {block.segment for block in blocks} == {segment}
-    assert segment.blocks()[:5] == blocks
-    assert [block.address - blocks[0].address for block in blocks] == [0, 512, 1024, 1536, 2048]
-    assert memory.reserve.n_allocations == 1
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "reserved_mb"),
-    [(1, 2), (MB, 2), (MB + 1, 20), (10 * MB - 512, 20), (10 * MB - 1, 10), (10 * MB + 1, 12)],
-)
-def test_a_request_takes_a_segment_of_its_class(size_bytes: int, reserved_mb: int) -> None:
-    """A request takes a segment of 2 MiB, of 20 MiB, or of a multiple of 2 MiB, by its size."""
-    memory = make()
-    memory.allocate(size_bytes, stream=0)
-    assert memory.reserved_bytes == reserved_mb * MB
-
-
-@pytest.mark.parametrize(
-    ("held_bytes", "wanted_bytes", "given_bytes"),
-    [
-        (MB, MB - 512, MB - 512),
-        (20 * MB, 19 * MB - 512, 19 * MB - 512),
-        (20 * MB, 19 * MB, 20 * MB),
-    ],
-)
-def test_a_block_is_split_if_the_rest_is_large_enough(
-    held_bytes: int, wanted_bytes: int, given_bytes: int
-) -> None:
-    """A small block is split for any rest, a large one only for more than 1 MiB."""
-    memory = make()
-    block = memory.allocate(held_bytes, stream=0)
-    memory.allocate(held_bytes, stream=0)
-    memory.release(block)
-    assert memory.allocate(wanted_bytes, stream=0).size_bytes == given_bytes
-
-
-def test_the_smallest_block_that_fits_is_taken() -> None:
-    """A request takes the smallest block that fits, and of equal ones the lowest address."""
-    memory = make()
-    blocks = [memory.allocate(n * MB, stream=0) for n in (40, 30, 30, 60)]
-    for block in reversed(blocks):
-        memory.release(block)
-    assert memory.allocate(30 * MB, stream=0) is blocks[1]
-    assert memory.allocate(25 * MB, stream=0).segment is blocks[2].segment
-
-
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_neighbours_merge(order: tuple[int, ...]) -> None:
     """Blocks released in any order merge into one, and the list of blocks stays correct."""
@@ -242,23 +180,6 @@ def test_a_recorded_stream_delays_the_reuse_of_a_block() -> None:
     assert memory.usage.active.total == 2
 
 
-def test_a_block_without_record_is_reused_at_once() -> None:
-    """Without ``record_stream`` a released block is reused at once, although this is a race."""
-    memory = Work({1: "kernel"}).allocator()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.release(block)
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
-def test_recording_a_blocks_own_stream_changes_nothing() -> None:
-    """A record of the block's own stream does not delay its reuse."""
-    memory = Work({0: "kernel"}).allocator()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.record_stream(block, stream=0)
-    memory.release(block)
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
 @pytest.mark.parametrize("first", ["one", "two"])
 def test_every_recorded_stream_is_waited_for(first: str) -> None:
     """A block that two streams use is reused after both are done."""
@@ -272,32 +193,6 @@ def test_every_recorded_stream_is_waited_for(first: str) -> None:
     assert memory.allocate(30 * MB, stream=0) is not block
     work.done.update(("one", "two"))
     assert memory.allocate(30 * MB, stream=0) is block
-
-
-def test_a_record_is_for_one_life_of_a_block() -> None:
-    """A recorded stream counts until the block is released, and not for its next owner."""
-    work = Work({1: "kernel"})
-    memory = work.allocator()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.record_stream(block, stream=1)
-    memory.release(block)
-    work.done.add("kernel")
-    assert memory.allocate(30 * MB, stream=0) is block
-    work.pending[1] = "another kernel"
-    memory.release(block)
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
-def test_no_block_is_pending_when_all_work_is_done() -> None:
-    """Pending frees are empty when the work is done, so that requests need not check."""
-    work = Work({1: "kernel"})
-    memory, kept = work.allocator(), PendingFrees(work.hooks())
-    block = memory.allocate(512, stream=0)
-    memory.record_stream(block, stream=1)
-    kept.hold(block)
-    assert (kept.done(), bool(kept)) == ([], True)
-    work.done.add("kernel")
-    assert (kept.done(), bool(kept)) == ([block], False)
 
 
 def test_only_the_oldest_mark_of_a_stream_is_queried() -> None:
@@ -327,17 +222,6 @@ def test_emptying_the_cache_waits_for_pending_frees() -> None:
     assert memory.usage.counts["num_sync_all_streams"] == 1
 
 
-def test_emptying_the_cache_keeps_segments_in_use() -> None:
-    """``empty_cache`` frees only segments without an allocated block."""
-    memory = make()
-    small = [memory.allocate(512, stream=0) for _ in range(2)]
-    memory.release(memory.allocate(50 * MB, stream=0))
-    memory.release(small[0])
-    memory.empty_cache()
-    assert memory.reserved_bytes == 2 * MB
-    assert (memory.reserve.n_allocations, memory.reserve.n_frees) == (2, 1)
-
-
 def test_cached_memory_is_freed_before_memory_runs_out() -> None:
     """A request that fits only after the cache is freed succeeds and counts as a retry."""
     work = Work()
@@ -365,13 +249,12 @@ def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
         "documentation for Memory Management  (https://docs.pytorch.org/docs/stable/notes/"
         "cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
     )
-    assert error.value.figures.wanted_bytes == 6 * GB
     assert memory.usage.counts["num_ooms"] == 1
 
 
 def test_the_message_is_that_of_a_real_gpu() -> None:
     """The figures of an H200 give the message that PyTorch 2.11 wrote there."""
-    figures = OutOfMemoryFigures(
+    text = oom_message(
         device_index=0,
         wanted_bytes=20 * GB,
         capacity_bytes=150109880320,
@@ -382,7 +265,7 @@ def test_the_message_is_that_of_a_real_gpu() -> None:
         reserved_bytes=23068672,
         private_bytes=2 * MB,
     )
-    assert oom_message(figures) == (
+    assert text == (
         "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
         "139.80 GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has "
         "612.00 MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is "
@@ -397,10 +280,7 @@ def test_the_message_is_that_of_a_real_gpu() -> None:
 
 def test_sizes_are_written_as_pytorch_does() -> None:
     """A size is written in the largest unit of which it has more than one."""
-    texts = []
-    for size_bytes in (1024, 1536, MB, GB, GB + 1):
-        figures = OutOfMemoryFigures(0, size_bytes, 0, 0, 0, None, 0, 0, 0)
-        texts.append(oom_message(figures).split("allocate ")[1].partition(". GPU")[0])
+    texts = [_size(size_bytes) for size_bytes in (1024, 1536, MB, GB, GB + 1)]
     assert texts == ["1024 bytes", "1.50 KiB", "1024.00 KiB", "1024.00 MiB", "1.00 GiB"]
 
 
@@ -414,27 +294,6 @@ def test_a_fraction_limits_the_reserved_memory() -> None:
         memory.allocate(102 * MB, stream=0)
     memory.allocate(100 * MB, stream=0)
     assert (memory.fraction, memory.free_bytes) == (0.5, 500 * MB)
-
-
-def test_the_context_takes_memory() -> None:
-    """Free memory is the device's without that of the context and the allocator."""
-    memory = Allocator(100 * MB, context_bytes=30 * MB)
-    memory.allocate(20 * MB, stream=0)
-    assert (memory.free_bytes, memory.capacity_bytes) == (50 * MB, 100 * MB)
-
-
-def test_a_private_pool_does_not_share_free_blocks() -> None:
-    """Neither a private pool nor the default one takes free blocks of the other."""
-    memory = make()
-    memory.pools.retain("graph")
-    inside = memory.allocate(30 * MB, stream=0, pool="graph")
-    memory.release(inside)
-    outside = memory.allocate(30 * MB, stream=0)
-    assert outside is not inside
-    memory.release(outside)
-    assert memory.allocate(30 * MB, stream=0, pool="graph") is inside
-    assert (inside.pool, outside.pool) == ("graph", None)
-    assert (inside.stream, outside.stream) == (0, 0)
 
 
 def test_a_private_pool_keeps_its_memory_while_held() -> None:
@@ -465,21 +324,6 @@ def test_a_pool_may_be_made_again_under_its_name() -> None:
         memory.release(block)
         memory.empty_cache()
         assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
-
-
-def test_blocks_of_a_released_pool_stay_valid() -> None:
-    """A released pool's memory stays reserved until its last block is released."""
-    memory = make()
-    memory.pools.retain("graph")
-    block = memory.allocate(30 * MB, stream=0, pool="graph")
-    memory.pools.release("graph")
-    memory.empty_cache()
-    assert memory.reserved_bytes == 30 * MB
-    memory.release(block)
-    memory.empty_cache("another")
-    assert memory.reserved_bytes == 30 * MB
-    memory.empty_cache("graph")
-    assert memory.reserved_bytes == 0
 
 
 def test_emptying_one_pool_waits_for_its_blocks_alone() -> None:
@@ -528,16 +372,6 @@ def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
     assert (memory.usage.active.total, memory.usage.allocation.total) == (2, 2)
 
 
-def test_while_a_pool_serves_a_shortage_ends_in_an_error() -> None:
-    """While a pool is routed, a request that does not fit fails without freeing the cache."""
-    memory = make(100)
-    memory.release(memory.allocate(80 * MB, stream=0))
-    memory.pools.route("graph")
-    with pytest.raises(OutOfDeviceMemoryError):
-        memory.allocate(50 * MB, stream=0)
-    assert memory.usage.counts["num_alloc_retries"] == 0
-
-
 def test_a_pool_serves_once_at_a_time() -> None:
     """Routing a pool twice, or ending a route that did not begin, raises PyTorch's message."""
     memory = make()
@@ -561,33 +395,6 @@ def test_a_pool_without_users_is_refused() -> None:
     assert str(error.value) == "no one uses the memory pool (0, 8); retain it first"
 
 
-def test_the_peak_is_kept_until_it_is_reset() -> None:
-    """The peak stays after memory is released, until it is reset, also in private pools."""
-    memory = make()
-    memory.pools.retain("graph")
-    memory.release(memory.allocate(10 * MB, stream=0, pool="graph"))
-    assert memory.allocated_bytes == 0
-    assert memory.usage.nested()["allocated_bytes"]["all"]["peak"] == 10 * MB
-    memory.pools.release("graph")
-    memory.empty_cache()
-    memory.usage.reset_peak()
-    nested = memory.usage.nested()
-    peaks = [figures["peak"] for figures in nested["allocated_bytes"].values()]
-    assert peaks == [0, 0, 0]
-    assert nested["reserved_bytes_by_private_pools"]["graph"]["large_pool"]["peak"] == 0
-
-
-def test_the_peak_of_all_is_not_the_sum_of_the_peaks() -> None:
-    """The peak of all memory is below the sum of peaks at different times."""
-    memory = make()
-    memory.release(memory.allocate(512, stream=0))
-    memory.release(memory.allocate(10 * MB, stream=0))
-    peaks = {
-        kind: figures["peak"] for kind, figures in memory.usage.nested()["active_bytes"].items()
-    }
-    assert peaks == {"all": 10 * MB, "small_pool": 512, "large_pool": 10 * MB}
-
-
 def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
     """A reset of accumulated figures sets allocated and freed to 0, and not current or peak."""
     memory = make()
@@ -606,7 +413,6 @@ def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
     }
     assert nested["requested_bytes"]["small_pool"]["allocated"] == 100
     assert nested["num_device_alloc"] == 0
-    assert memory.reserve.n_allocations == 1
 
 
 @pytest.mark.slow
@@ -638,29 +444,3 @@ def test_released_memory_leaves_no_garbage() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
-
-
-Figures = list[tuple[int, int, bool, bool]]
-
-
-def layout_of(memory: Allocator) -> Figures:
-    """Return address, size, and whether it is allocated and free, of each block."""
-    return [
-        (block.address, block.size_bytes, block.is_allocated, block.is_free)
-        for segment in memory.segments()
-        for block in segment.blocks()
-    ]
-
-
-def use_at_random(memory: Allocator, seed: int) -> list[MemoryBlock]:
-    """Allocate, share and release blocks at random; return those that are still allocated."""
-    generator, held = random.Random(seed), []
-    for _ in range(200):
-        if held and generator.random() < 0.45:
-            memory.release(held.pop(generator.randrange(len(held))))
-        else:
-            size_bytes = generator.choice((1, 600, 5_000, MB, 3 * MB, 21 * MB))
-            held.append(memory.allocate(size_bytes, generator.randrange(2)))
-            if generator.random() < 0.2:
-                memory.record_stream(held[-1], generator.randrange(3))
-    return held

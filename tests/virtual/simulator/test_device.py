@@ -92,60 +92,6 @@ def test_an_empty_pair_of_marks_reads_1250_ns() -> None:
     assert (end.end_ns or 0) - (start.end_ns or 0) == 1_250
 
 
-def test_small_kernels_on_two_streams_overlap() -> None:
-    """Kernels on two streams overlap if there are multiprocessors for both."""
-    device = SimulatedDevice(H200)
-    side = device.add_stream()
-    times = run(device, kernel(device.streams[0], 10 * US, 60), kernel(side, 10 * US, 60))
-    assert times == [(0, 10 * US), (0, 10 * US)]
-
-
-def test_large_kernels_on_two_streams_take_turns() -> None:
-    """A kernel that finds no free multiprocessor starts when the other ends."""
-    device = SimulatedDevice(H200)
-    side = device.add_stream()
-    times = run(device, kernel(device.streams[0], 10 * US, 132), kernel(side, 10 * US, 132))
-    assert times == [(0, 10 * US), (10 * US, 20 * US)]
-
-
-def test_a_kernel_gets_multiprocessors_that_become_free() -> None:
-    """A kernel speeds up when multiprocessors become free, and no work is lost or added."""
-    device = SimulatedDevice(H200)
-    side = device.add_stream()
-    times = run(device, kernel(device.streams[0], 10 * US, 100), kernel(side, 10 * US, 132))
-    done_ns = 10 * US * 32 // 132
-    assert times[1] == (0, 10 * US + (10 * US - done_ns))
-
-
-def test_work_is_counted_once_when_the_shares_change_twice() -> None:
-    """A kernel that gets more multiprocessors twice ends when all of its work is done."""
-    device = SimulatedDevice(H200)
-    sides = [device.add_stream() for _ in range(2)]
-    times = run(
-        device,
-        kernel(device.streams[0], 10 * US, 66),
-        kernel(sides[0], 20 * US, 33),
-        kernel(sides[1], 20 * US, 132),
-    )
-    # A quarter of the multiprocessors for 10 µs, three quarters for 10 µs, then all of them.
-    assert times[2] == (0, 20 * US + 10 * US)
-
-
-def test_copies_in_both_directions_run_at_once_and_one_way_in_turn() -> None:
-    """Copies in opposite directions overlap; two in one direction do not."""
-    device = SimulatedDevice(H200)
-    side, third = device.add_stream(), device.add_stream()
-    copies = [
-        StreamTask(kind, stream, name="copy", demand=FixedDuration(8 * US, 0))
-        for kind, stream in (
-            (Kind.COPY_IN, device.streams[0]),
-            (Kind.COPY_OUT, side),
-            (Kind.COPY_IN, third),
-        )
-    ]
-    assert run(device, *copies) == [(0, 8 * US), (0, 8 * US), (8 * US, 16 * US)]
-
-
 def test_the_default_stream_does_not_fence_side_streams() -> None:
     """A long kernel on stream 0 does not delay side streams, which are non-blocking."""
     device = SimulatedDevice(H200)
@@ -157,21 +103,6 @@ def test_the_default_stream_does_not_fence_side_streams() -> None:
         kernel(other, 500 * US),
     )
     assert times == [(0, 500 * US)] * 3
-
-
-def test_a_wait_holds_back_only_its_own_stream() -> None:
-    """A mark that waits for another stream delays only the later work of its own stream."""
-    device = SimulatedDevice(H200)
-    side, other = device.add_stream(), device.add_stream()
-    slow = kernel(device.streams[0], 50 * US)
-    times = run(device, slow, mark(side, slow), kernel(side, US), kernel(other, US))
-    assert times == [(0, 50 * US), (50 * US, 50 * US), (51_250, 52_250), (0, US)]
-
-
-def test_a_task_starts_no_earlier_than_it_is_visible() -> None:
-    """An idle device starts a kernel when its launch becomes visible."""
-    device = SimulatedDevice(H200)
-    assert run(device, kernel(device.streams[0], US), visible_ns=777) == [(777, 777 + US)]
 
 
 def test_a_second_reading_of_the_same_data_is_faster() -> None:
@@ -208,20 +139,6 @@ def test_streams_keep_their_order_and_work_is_never_lost(
     assert device.n_pending == 0
 
 
-def test_the_same_program_gives_the_same_times() -> None:
-    """Two runs of one program have the same times to the nanosecond."""
-    program = [(0, 900, 100), (1, 500, 80), (2, 700, 132), (1, 300, 1)]
-
-    def times() -> list[tuple[int | None, int | None]]:
-        device = SimulatedDevice(H200)
-        device.add_stream()
-        device.add_stream()
-        tasks = (kernel(device.streams[number], *demand) for number, *demand in program)
-        return run(device, *tasks)
-
-    assert times() == times()
-
-
 def test_waiting_in_a_circle_is_refused() -> None:
     """A stream that waits for a later task of its own raises an error."""
     device = SimulatedDevice(H200)
@@ -249,31 +166,12 @@ def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
     )
 
 
-def test_only_the_first_task_of_a_stream_is_named() -> None:
-    """A later task that waits, too, is not what the stream waits for now."""
-    device = SimulatedDevice(H200)
-    never = mark(device.streams[0])
-    for site in (("train.py", 1), ("train.py", 2)):
-        waiting = mark(device.streams[0], never)
-        waiting.site = site
-        device.submit(waiting, 0)
-    with pytest.raises(VirtualGpuError, match=r"another: train\.py:1 [^;]*; remove one"):
-        device.finish(never)
-
-
 def test_work_that_is_ready_starts_at_its_launch() -> None:
     """A task that is visible now needs no simulation to start, and time 0 is a time of an end."""
     device = SimulatedDevice(H200)
     task = mark(device.streams[0])
     device.submit(task, 0)
     assert (task.end_ns, device.finish(task)) == (0, 0)
-
-
-def test_three_copies_of_one_direction_run_in_the_order_of_their_arrival() -> None:
-    """The copy engine takes the copy that has waited longest."""
-    device = SimulatedDevice(H200)
-    copies = [copy_in(device.add_stream(), n_us * US) for n_us in (3, 4, 5)]
-    assert run(device, *copies) == [(0, 3_000), (3_000, 7_000), (7_000, 12_000)]
 
 
 def test_the_last_hundred_records_are_stored_and_a_keeper_stores_all() -> None:
@@ -295,16 +193,6 @@ def test_the_last_hundred_records_are_stored_and_a_keeper_stores_all() -> None:
     assert [record.name for record in device.records()] == [early[-1], *late, "1.0"]
     device.forget_records()
     assert device.records() == []
-
-
-def test_a_keeper_takes_no_records_after_its_block() -> None:
-    """Of two keepers with equal records the one whose block has ended stops."""
-    device = SimulatedDevice(H200)
-    with device.keeping_records() as outer:
-        with device.keeping_records() as inner:
-            run(device, mark(device.streams[0]))
-        run(device, mark(device.streams[0]))
-    assert (len(inner()), len(outer())) == (1, 2)
 
 
 def test_a_payload_gets_the_seed_and_its_error_goes_to_the_next_wait() -> None:

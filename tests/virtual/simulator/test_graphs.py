@@ -44,13 +44,6 @@ def add(capture: Capture, *tasks: StreamTask) -> None:
         capture.add(task, (), SITE)
 
 
-def test_a_capture_begins_with_its_origin_alone(device: SimulatedDevice, capture: Capture) -> None:
-    """A new capture knows its origin and its pool, is not lost, and is joined without work."""
-    assert (capture.origin, capture.pool) == (device.streams[0], (0, 1))
-    assert (capture.failure, capture.nodes, capture.is_joined()) == (None, [], True)
-    assert [capture.has(stream) for stream in device.streams] == [True, False]
-
-
 def test_a_stream_joins_by_waiting_for_captured_work(
     device: SimulatedDevice, capture: Capture
 ) -> None:
@@ -86,28 +79,6 @@ def test_a_capture_is_joined_when_the_origin_comes_after_all_other_work(
     assert seen == [
         (True, False), (False, True), (True, True), (False, True), (True, True), (True, True),
     ]  # fmt: skip
-
-
-def test_a_join_through_a_third_stream_counts() -> None:
-    """The origin may wait for a stream that has waited for another; each is looked at once."""
-    device = SimulatedDevice(H200)
-    origin, side, third = device.streams[0], device.add_stream(), device.add_stream()
-    capture = Capture(origin, pool=(0, 1))
-    fork = mark(origin)
-    first = kernel(side, fork)
-    second = mark(third, first, fork)
-    add(capture, fork, first, second)
-    assert not capture.is_joined()
-    add(capture, mark(origin, second))
-    assert capture.is_joined()
-
-
-def test_a_capture_without_work_on_its_origin_is_not_joined(
-    device: SimulatedDevice, capture: Capture
-) -> None:
-    """Work on another stream alone has nothing that the origin's end could come after."""
-    add(capture, kernel(device.streams[1]))
-    assert not capture.is_joined()
 
 
 def test_a_launch_takes_the_pauses_of_a_graph(device: SimulatedDevice, capture: Capture) -> None:

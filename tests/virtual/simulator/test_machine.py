@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulab.core.errors import NotModelledError, VirtualGpuError
+from gpulab.core.errors import VirtualGpuError
 from gpulab.gpus import gpu
 from gpulab.happens_before import Checker, MemoryAccess, extent
 from gpulab.virtual import SimulatedStream
@@ -20,8 +20,7 @@ from gpulab.virtual.simulator import (
     _machine,
 )
 from gpulab.virtual.simulator._library_kernels import Unrolled
-from gpulab.virtual.simulator._machine import SimulatedGpu
-from gpulab.virtual.simulator._task import FixedDuration, SpinCycles
+from gpulab.virtual.simulator._task import FixedDuration
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
 
@@ -58,18 +57,6 @@ def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
     assert (machine.is_over(task), machine.unfinished(stream)) == (True, None)
 
 
-@pytest.mark.parametrize("demand", [SpinCycles(1_000_000), FixedDuration(1_000_000)])
-def test_a_plain_kernel_occupies_one_multiprocessor(demand: SpinCycles | FixedDuration) -> None:
-    """A kernel that wants all the others runs at full speed beside a spin, or one of a time."""
-    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
-    side, others = machine.gpu.next_stream(), FixedDuration(1_000, machine.spec.n_sms - 1)
-    spin = StreamTask(Kind.KERNEL, machine.gpu.stream, name="spin", demand=demand)
-    machine.launch(spin, 0)
-    task = machine.launch(StreamTask(Kind.KERNEL, side, name="add", demand=others), 0)
-    machine.wait_for_gpu(machine.gpu)
-    assert (task.end_ns or 0) - (task.start_ns or 0) == 1_000
-
-
 def new_machine(*, first_use: bool = False) -> Machine:
     """Return a machine with one H200."""
     return Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=first_use)
@@ -81,66 +68,6 @@ def add(machine: Machine, stream: SimulatedStream | None = None) -> StreamTask:
     demand = FixedDuration(1_000)
     task = StreamTask(Kind.KERNEL, stream, name="add", demand=demand)
     return machine.launch(task, 0, (ACCESS,))
-
-
-def test_a_new_machine_has_one_gpu_and_nothing_in_progress() -> None:
-    """A new machine has one GPU, whose current stream is the default one, and no values."""
-    machine = new_machine()
-    assert (len(machine.gpus), machine.current, machine.gpu.index) == (1, 0, 0)
-    assert machine.gpu.spec is machine.spec is machine.gpu.device.spec
-    assert machine.limits == ValueLimits(0, 0.0, 0)
-    assert (machine.value_bytes, machine.has_warned, machine.sync_debug_mode) == (0, False, 0)
-    machine.gpu.device.add_stream()
-    again = SimulatedGpu(machine.gpu.device, machine)
-    assert again.stream is machine.gpu.device.streams[0]
-
-
-def test_the_33rd_stream_is_the_first_again() -> None:
-    """PyTorch hands out 32 side streams in turns."""
-    device = new_machine().gpu
-    numbers = [device.next_stream().number for _ in range(65)]
-    assert numbers == [*range(1, 33), *range(1, 33), 1]
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "took_ns"),
-    [
-        (0, 10_000),
-        (1 << 20, 10_000),
-        ((1 << 20) + 1, 10_000 + 327_680),
-        (3_200_000_000_000, 10_000 + 10**12),
-    ],
-)
-def test_pinning_takes_time_by_its_size(size_bytes: int, took_ns: int) -> None:
-    """Pinning takes 10 µs, and above 1 MiB as long as 3.2 GB/s need, also to free it."""
-    machine = new_machine()
-    assert [machine.host_alloc(size_bytes), machine.host_free(size_bytes)] == [took_ns, took_ns]
-    assert machine.host.now_ns == 2 * took_ns
-
-
-def test_a_pinned_block_is_reused_for_a_microsecond() -> None:
-    """The first block is pinned, the next one of its size is a cached one, until it is freed."""
-    machine = new_machine()
-    block = machine.pin(1 << 20)
-    assert machine.host.now_ns == 1_000 + 10_000
-    machine.pinned.release(block)
-    assert machine.pin(1 << 20) is block
-    assert machine.host.now_ns == 2_000 + 10_000
-    machine.pinned.release(block)
-    machine.empty_pinned()
-    assert machine.host.now_ns == 2_000 + 20_000
-
-
-def test_device_memory_takes_time_by_its_size() -> None:
-    """A cudaMalloc takes 30 µs and 35 ns for each MiB, a cudaFree 30 µs and 300 ns for each."""
-    machine = new_machine(first_use=True)
-    machine.device_malloc(machine.gpu, (100 << 20) - 1)
-    assert machine.host.now_ns == 1_000_000 + 30_000 + 99 * 35
-    machine.device_malloc(machine.gpu, 100 << 20)
-    assert machine.host.now_ns == 1_000_000 + 60_000 + 199 * 35
-    machine = new_machine()
-    machine.device_free(machine.gpu, (100 << 20) - 1)
-    assert machine.host.now_ns == 4_000 + 30_000 + 99 * 300
 
 
 def test_the_first_memory_creates_the_context() -> None:
@@ -312,23 +239,6 @@ def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
     assert len(checker.hazards) == (0 if wrong == "nothing" else 1)
 
 
-def test_without_the_race_detector_nothing_is_reported() -> None:
-    """Replays, orders and waits need no detector."""
-    machine = new_machine()
-    side = machine.gpu.next_stream()
-    capture = Capture(machine.gpu.stream, pool=(0, 1))
-    node = StreamTask(Kind.KERNEL, machine.gpu.stream, name="node", demand=FixedDuration(1_000))
-    capture.add(node, (), ("train.py", 3))
-    machine.replay(capture.graph(), machine.gpu.stream)
-    machine.order(machine.gpu.stream, side, 0)
-    last = side.last
-    machine.wait(last)
-    assert last is not None
-    assert last.is_done
-    machine.wait_for_stream(side)
-    assert machine.query(side.last)
-
-
 def test_a_hidden_wait_warns_or_raises() -> None:
     """A hidden wait is silent in mode 0, a warning in mode 1 and an error in mode 2."""
     machine, text = new_machine(), "called a synchronizing CUDA operation"
@@ -360,25 +270,3 @@ def test_the_thread_that_entered_last_is_the_owner() -> None:
         _entered_machine.leave(second)
         _entered_machine.leave(first)
     assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (False, False)
-
-
-def test_only_the_process_and_the_thread_that_entered_may_use_the_gpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Without an entered GPU, on another thread and in a forked process the use is refused."""
-    monkeypatch.setattr(_entered_machine, "_entered", [])
-    monkeypatch.setattr(_entered_machine, "_lost", [])
-    with pytest.raises(VirtualGpuError, match=r"^no virtual GPU is active, but a tensor, "):
-        _entered_machine.active()
-    machine = new_machine()
-    thread = threading.Thread(target=lambda: _entered_machine.enter(machine))
-    thread.start()
-    thread.join()
-    with pytest.raises(NotModelledError, match=r" no model of device work from a second thread; "):
-        _entered_machine.active()
-    _entered_machine.enter(machine)
-    assert _entered_machine.active() is machine
-    _entered_machine.disown()
-    assert not _entered_machine.is_owner()
-    with pytest.raises(RuntimeError, match=r"^Cannot re-initialize CUDA in forked subprocess\. "):
-        _entered_machine.active()

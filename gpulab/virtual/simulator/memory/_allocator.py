@@ -12,7 +12,7 @@ from gpulab.virtual.simulator.memory._blocks import (
 )
 from gpulab.virtual.simulator.memory._out_of_memory import (
     OutOfDeviceMemoryError,
-    OutOfMemoryFigures,
+    oom_message,
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks, PendingFrees
 from gpulab.virtual.simulator.memory._pools import MemoryPools, ReservedMemory, segment_bytes
@@ -41,8 +41,6 @@ class Allocator:
         The pools of free blocks.
     reserve
         The segments that are allocated from the device.
-    by_address
-        Blocks that the program knows by their address only (``caching_allocator_alloc``).
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class Allocator:
         self.reserve = ReservedMemory(
             capacity_bytes, context_bytes, first_address=first_address, usage=self.usage
         )
-        self.by_address: dict[int, MemoryBlock] = {}
         self._hooks = hooks or DeviceHooks()
         self._pending = PendingFrees(self._hooks)
         self._is_abandoned = False
@@ -240,7 +237,7 @@ class Allocator:
             self._make_room()
         if not self.reserve.has(wanted_bytes):
             self.usage.counts["num_ooms"] += 1
-            raise OutOfDeviceMemoryError(self._figures_of(wanted_bytes))
+            raise OutOfDeviceMemoryError(self._shortage_of(wanted_bytes))
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
@@ -257,10 +254,10 @@ class Allocator:
         for arena in self.pools.arenas_of(pool):
             self.reserve.give_back(arena, self._hooks)
 
-    def _figures_of(self, wanted_bytes: int) -> OutOfMemoryFigures:
+    def _shortage_of(self, wanted_bytes: int) -> str:
         reserve = self.reserve
         arenas = [arena for each in self.pools.private() for arena in self.pools.arenas_of(each)]
-        return OutOfMemoryFigures(
+        return oom_message(
             device_index=self.device_index,
             wanted_bytes=wanted_bytes,
             capacity_bytes=self.capacity_bytes,

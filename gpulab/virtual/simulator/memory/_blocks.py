@@ -43,8 +43,6 @@ class Arena:
         The private pool that it belongs to, or None.
     is_small
         Whether it serves requests of at most 1 MiB.
-    kind
-        The index of its figures in the statistics: 0 for small requests, 1 for large ones.
     stream
         Number of the stream.
     """
@@ -110,8 +108,6 @@ class Segment:
     ----------
     address, size_bytes
         Its first byte, and its size.
-    arena
-        The list that its free blocks belong to.
     first
         Its block with the lowest address; None after it went back to the device.
     payload

@@ -7,26 +7,9 @@ from dataclasses import dataclass
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PrivatePool
 
 
-# Defaults for an allocator without a device, as in its tests: all work is done at once.
-def _no_mark(_stream: int) -> None:
-    pass
-
-
-def _is_reached(_mark: object) -> bool:
-    return True
-
-
-def _no_wait(_mark: object) -> None:
-    pass
-
-
-def _no_time(_size_bytes: int) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceHooks:
-    """The functions through which an allocator uses its device; the defaults do nothing.
+    """The functions through which an allocator uses its device; by default all work is done.
 
     Attributes
     ----------
@@ -41,11 +24,11 @@ class DeviceHooks:
         charge the time.
     """
 
-    mark: Callable[[int], object | None] = _no_mark
-    is_done: Callable[[object], bool] = _is_reached
-    wait: Callable[[object], None] = _no_wait
-    on_malloc: Callable[[int], None] = _no_time
-    on_free: Callable[[int], None] = _no_time
+    mark: Callable[[int], object | None] = lambda _stream: None
+    is_done: Callable[[object], bool] = lambda _mark: True
+    wait: Callable[[object], None] = lambda _mark: None
+    on_malloc: Callable[[int], None] = lambda _size_bytes: None
+    on_free: Callable[[int], None] = lambda _size_bytes: None
 
 
 class PendingFrees:

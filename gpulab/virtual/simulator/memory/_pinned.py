@@ -15,15 +15,7 @@ _NS_PER_US = 1000
 
 
 class PinnedBlock:
-    """The pinned memory of one tensor.
-
-    Attributes
-    ----------
-    size_bytes
-        Its size, a power of two.
-    streams
-        The streams whose copies read or write it.
-    """
+    """The pinned memory of one tensor."""
 
     __slots__ = ("size_bytes", "streams")
 

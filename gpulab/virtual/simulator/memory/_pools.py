@@ -31,14 +31,8 @@ class ReservedMemory:
 
     Attributes
     ----------
-    capacity_bytes, context_bytes
-        Memory of the device, and the part of it that the CUDA context takes.
     allowed_bytes
         The most bytes that the allocator may take, or None without a limit.
-    segments
-        The present segments.
-    n_allocations, n_frees
-        How often memory was taken from the device or given back; no reset changes these.
     """
 
     def __init__(
@@ -48,7 +42,6 @@ class ReservedMemory:
         self.context_bytes = context_bytes
         self.allowed_bytes: int | None = None
         self.segments: set[Segment] = set()
-        self.n_allocations = self.n_frees = 0
         self._usage = usage
         self._next_address = first_address
 
@@ -77,7 +70,6 @@ class ReservedMemory:
         block = segment.first = MemoryBlock(segment, segment.address, size_bytes)
         self._next_address += size_bytes
         self.segments.add(segment)
-        self.n_allocations += 1
         self._count(arena, size_bytes)
         return block
 
@@ -91,7 +83,6 @@ class ReservedMemory:
             # at the next garbage collection.
             block.segment.first = None
             self.segments.remove(block.segment)
-            self.n_frees += 1
             self._count(arena, -block.size_bytes)
 
     def _count(self, arena: Arena, size_bytes: int) -> None:
