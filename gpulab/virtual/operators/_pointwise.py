@@ -64,10 +64,7 @@ def _lower_to(family: str) -> Lowering:
 
 _FILL, _SPECIAL = _lower_to("fill"), _lower_to("error function")
 _UNIFORM, _NORMAL = _lower_to("uniform"), _lower_to("normal")
-_BOUNDS = tuple(
-    HostRead(When.BEFORE, f"the {which} number", "RangeFactories.cpp", on_device(name))
-    for which, name in (("first", "start"), ("last", "end"))
-)
+_BOUNDS = tuple(HostRead(When.BEFORE, on_device(name)) for name in ("start", "end"))
 _FLOAT32, _WIDEST = (OperatorModel(autocast=each) for each in (Autocast.FLOAT32, Autocast.WIDEST))
 _WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
 _MOVING = OperatorModel(surface=("movement", copies.moved))
@@ -128,15 +125,7 @@ MODELS: Models = {
     "normal": OperatorModel(
         lowering=_NORMAL,
         overwrites=True,
-        host_reads=(
-            HostRead(
-                When.BEFORE,
-                "whether a deviation is negative",
-                "DistributionTemplates.h",
-                has_deviations,
-                check_deviations,
-            ),
-        ),
+        host_reads=(HostRead(When.BEFORE, has_deviations, check_deviations),),
     ),
     "poisson": OperatorModel(may_find_wrong_values=True),
     "native_dropout": OperatorModel(
@@ -151,12 +140,7 @@ MODELS: Models = {
     "masked_fill": OperatorModel(
         lowering=_masked_fill,
         host_numbers=("value",),
-        host_reads=(
-            HostRead(
-                *(When.BEFORE, "the value to write", "cuda/Indexing.cu", on_device("value")),
-                check=check_number,
-            ),
-        ),
+        host_reads=(HostRead(When.BEFORE, on_device("value"), check=check_number),),
     ),
     "masked_scatter": OperatorModel(may_find_wrong_values=True),
     "abs": OperatorModel(widens_bool=True),
