@@ -68,24 +68,18 @@ def _count(call: OperatorCall, family: str, before: tuple[KernelWork, ...]) -> K
     )
 
 
-def _length(call: OperatorCall) -> int:
-    """Return the size of the dimension that the operator works along."""
-    sizes = call.reads[0].sizes or (1,)
-    return max(1, sizes[(call.dims() or [-1])[0]])
-
-
 def _scan(call: OperatorCall) -> KernelWork:
-    is_one_row = _length(call) == call.n_in
+    is_one_row = call.length == call.n_in
     return call.work("scan of one row" if is_one_row else "scan")
 
 
 def _sort(call: OperatorCall) -> KernelWork:
     """Return the work of a sort: a block for each short row, otherwise a radix sort."""
-    rows = call.n_in // _length(call)
-    if rows > 1 and _length(call) <= _LONGEST_BLOCK_SORT:
+    rows = call.n_in // call.length
+    if rows > 1 and call.length <= _LONGEST_BLOCK_SORT:
         before = (
             call.step("copy", reads=True, host_ns=3_000, name=COPY),
-            call.step("elementwise", n_elements=_length(call), host_ns=3_000, name="arange"),
+            call.step("elementwise", n_elements=call.length, host_ns=3_000, name="arange"),
             call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_000, name="copy"),
             call.step("copy", scratch_bytes=16 * call.n_in, host_ns=3_000, name=COPY),
         )

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import Any
 
-from gpulab.virtual.operators._kernel_rules import Names, Rules
-from gpulab.virtual.operators._operator_call import OperatorCall
+from gpulab.virtual.operators._operator_call import Names, OperatorCall, Rules
 
 _WIDE = 2  # dimensions of a matrix
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 import torch
 
-from gpulab.virtual.operators._call_arguments import CallArguments, always
+from gpulab.virtual.operators._operator_call import CallArguments, always
 from gpulab.virtual.tensors import VirtualTensor, reference
 
 MASKS = (torch.bool, torch.uint8)
