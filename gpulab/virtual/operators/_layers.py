@@ -203,9 +203,7 @@ def foreach(call: OperatorCall) -> KernelWork:
     # Small tensors beside a large one leave most of the GPU idle, because the longest block
     # decides. What an H100 recorded lies between that and blocks of equal length.
     n_elements = sum(item.numel() for item in first)
-    n_full = n_elements / max(
-        1, min(CHUNK, max((item.numel() for item in first), default=1))
-    )
+    n_full = n_elements / max(1, min(CHUNK, max((item.numel() for item in first), default=1)))
     n_blocks = sqrt(n_chunks * n_full)
     family = "fused optimizer" if is_fused else "foreach"
     n_new = 0 if call.is_in_place or is_fused else len(first)
