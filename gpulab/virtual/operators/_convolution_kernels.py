@@ -7,9 +7,8 @@ recorded with torch 2.11 (cuDNN 9.19), where simple bounds of sizes tell most of
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpulab.virtual.operators._kernel_rules import Names, Rules
 from gpulab.virtual.operators._layer_coordinates import has_own_bias
-from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall
+from gpulab.virtual.operators._operator_call import ADD_BIAS, Names, OperatorCall, Rules
 from gpulab.virtual.tensors import TensorLayout
 
 _HALVES = frozenset({"float16", "bfloat16"})

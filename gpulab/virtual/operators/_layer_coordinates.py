@@ -1,15 +1,11 @@
-"""Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention.
-
-The models of operators name their surface and its coordinates. The fit of the surfaces (``python
--m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
-"""
+"""Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention."""
 
 from math import ceil, prod
 from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._common_coordinates import (
+from gpulab.virtual.operators._elementwise_coordinates import (
     VECTOR,
     dtype_name,
     log2_alignment,
@@ -168,17 +164,21 @@ def attention(call: OperatorCall) -> Coordinates:
     offset = 1 if call.name.endswith("backward") else 0
     query, keys = call.reads[offset], call.reads[offset + 1]
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
-    # The position of the flag differs between the two operators; no other argument is True.
-    is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
     return (
         log2_size(batch),
         log2_size(length),
         log2_size(keys.sizes[-2]),
         log2_size(depth),
         log2_size(batch * ceil(length / _QUERIES_PER_TILE)),
-        "causal" if is_causal else "full",
+        "causal" if is_causal(call) else "full",
         call.arithmetic,
     )
+
+
+def is_causal(call: OperatorCall) -> bool:
+    """Return whether attention is causal."""
+    # The position of the flag differs between operators; no other argument is True.
+    return any(item is True for item in (*call.args, *call.kwargs.values()))
 
 
 def likelihood(call: OperatorCall) -> Coordinates:

@@ -17,7 +17,6 @@ from gpulab.virtual.operators._operator_call import ADD_BIAS, RESET, OperatorCal
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
-HALVES = frozenset({"float16", "bfloat16"})
 # Tensor-core kernels load 16 bytes at a time, so rows must begin at multiples of that.
 _ALIGNED_BYTES = 16
 # From this many elements on the library gives out tiles by a counter; a memset sets it to 0 first.
@@ -32,7 +31,7 @@ _QUERIES_PER_TILE = 128
 
 def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
     n_out = matmul.batch * matmul.m * matmul.n
-    is_quick = call.arithmetic in HALVES | {"tf32"}
+    is_quick = call.is_half or call.arithmetic == "tf32"
     if min(matmul.m, matmul.n) == 1 and not is_quick:
         # Matrix times vector uses every element of the matrix once, so tiles would save nothing.
         return call.work(family, flops=call.flops or matmul.flops, n_elements=n_out * matmul.k)
@@ -92,13 +91,13 @@ def _convolution(call: OperatorCall) -> KernelWork:
     if len(call.reads) == 2 or layers.has_own_bias(call):  # noqa: PLR2004 # images and weights
         return work
     # Kernels for halves load them one by one, which makes the floor higher.
-    slow = (call.step("small step", name=ADD_BIAS),) * (call.arithmetic in HALVES)
+    slow = (call.step("small step", name=ADD_BIAS),) * call.is_half
     bias = call.step("broadcast", n_elements=out.n_elements, name=ADD_BIAS)
     return replace(work, before=(*work.before, *slow, bias))
 
 
 def _depthwise(call: OperatorCall) -> str:
-    return "depthwise in halves" if call.arithmetic in HALVES else "depthwise"
+    return "depthwise in halves" if call.is_half else "depthwise"
 
 
 def _implicit_gemm(
@@ -131,7 +130,7 @@ def _relayouts(
     if x.strides[1] == 1:
         return (call.step("memset", name=RESET, host_ns=400),)
     steps = [_relayout(call, x), _relayout(call, weight)]
-    if call.arithmetic in HALVES or out.sizes[1] >= _MANY_FILTERS:
+    if call.is_half or out.sizes[1] >= _MANY_FILTERS:
         steps.append(_relayout(call, out))
     return tuple(steps)
 
@@ -181,15 +180,14 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
 
 def _attention(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[0], call.reads[1]
-    matmul = _attention_matmul(query, keys, is_causal=_is_causal(call))
-    is_half = call.arithmetic in HALVES
-    before = (call.step("memset", name=RESET, host_ns=400),) if is_half else ()
+    matmul = _attention_matmul(query, keys, is_causal=layers.is_causal(call))
+    before = (call.step("memset", name=RESET, host_ns=400),) if call.is_half else ()
     return call.work(
         "attention",
         flops=matmul.flops,
         matmul=matmul,
         before=before,
-        host_ns=None if is_half else 9_200,
+        host_ns=None if call.is_half else 9_200,
         name="scaled_dot_product_attention",
     )
 
@@ -209,12 +207,6 @@ def _multi_head(call: OperatorCall) -> KernelWork:
     return call.work("linear", matmul=last, name="linear", before=before)
 
 
-def _is_causal(call: OperatorCall) -> bool:
-    """Return whether attention is causal: the only argument that is True is this flag."""
-    # The probability of dropout comes before it in the arguments, but that is a float.
-    return any(item is True for item in (*call.args, *call.kwargs.values()))
-
-
 def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: bool) -> MatmulShape:
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
     n_seen = keys.sizes[-2]
@@ -227,11 +219,11 @@ def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: boo
 
 def _attention_backward(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[1], call.reads[2]
-    forward = _attention_matmul(query, keys, is_causal=_is_causal(call))
+    forward = _attention_matmul(query, keys, is_causal=layers.is_causal(call))
     # The backward pass has five matmuls of this size, the forward pass two.
     matmul = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
     steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
-    if call.arithmetic in HALVES:
+    if call.is_half:
         steps.append(call.step("memset", name=RESET, host_ns=400))
         steps.append(call.step("relayout", scratch_bytes=3 * query.size_bytes, name="convert"))
     return call.work(
