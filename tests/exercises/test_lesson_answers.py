@@ -22,7 +22,6 @@ import gpulab
 from gpulab import clocks, exercises, stats
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
 from tests.support.answers import Answer, Answers, assert_verdict, changed
-from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
 ANSWERS = Answers()
@@ -582,15 +581,6 @@ def warm_three_times(fn: Work) -> float:
     return statistics.median(pairs_ms(fn, 11)) / 1e3
 
 
-@wrong("no-limit", "04.benchmark")
-def warm_until_ten_agree(fn: Work) -> float:
-    """Warm up without a limit: ten of its calls in a row always have a slow one among them."""
-    last_ms: deque[float] = deque(maxlen=10)
-    while len(last_ms) < 10 or max(last_ms) > 1.05 * min(last_ms):
-        last_ms.extend(pairs_ms(fn, 1))
-    return statistics.median(pairs_ms(fn, 11)) / 1e3
-
-
 @wrong("wait-in-rounds", "04.benchmark")
 def wait_in_rounds_after_a_warm_up(fn: Work) -> float:
     """Warm up in one go, and wait in each round after it."""
@@ -1011,18 +1001,6 @@ def test_each_value_gets_its_verdict(exercise_id: str, answer: object, code: str
     with gpulab.virtual_gpu("H200", first_use=False):
         verdict = exercises.check(exercise_id, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (not code, code), str(verdict)
-
-
-# The model solution of each rung is right in its own lesson, and short of the next one.
-for exercise_id, rung in (
-    ("01.benchmark", "stopwatch"),
-    ("02.benchmark", "wait"),
-    ("03.benchmark", "events"),
-    ("04.benchmark", "warm-up"),
-    ("05.benchmark", "clock"),
-    ("06.benchmark", "flush"),
-):
-    right(exercise_id)(BENCHMARKS[rung])
 
 
 @pytest.mark.slow
