@@ -62,29 +62,8 @@ def _without_pauses() -> Iterator[None]:
         yield
 
 
-def _between(op: OwnStreamKernel, start_in: Any, end_in: Any) -> float:  # noqa: ANN401  # streams
-    import torch
-
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
-    start.record(start_in)
-    op.launch()
-    end.record(end_in)
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
-
-
 def _right(op: OwnStreamKernel) -> float:
     return op.n_cycles / 1.98e9  # a spinning kernel draws little power, so the clock stays highest
-
-
-def as_posted(op: OwnStreamKernel) -> float:
-    """Record both events in the current stream, as the published program does."""
-    return _between(op, None, None)
-
-
-def end_only(op: OwnStreamKernel) -> float:
-    """Record only the second event in the library's stream."""
-    return _between(op, None, op.stream)
 
 
 def _is_charged_for_other_work(trial: MendedTrial) -> bool:
