@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import gpulab
-from tests.support.answers import Answer, Answers, assert_verdict, changed
+from tests.support.answers import Answer, Answers, assert_verdict, changed, events, waited
 
 Work = Callable[[], object]
 Model = Callable[[Tensor], Tensor]
@@ -29,11 +29,6 @@ def test_verdict(answer: Answer) -> None:
     assert_verdict(answer)
 
 
-def events(n: int = 2) -> list[torch.cuda.Event]:
-    """Return events that can be read."""
-    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
-
-
 def in_a_row(work: Work, n_calls: int) -> float:
     """Return seconds for each of some calls, by two events."""
     start, end = events()
@@ -43,15 +38,6 @@ def in_a_row(work: Work, n_calls: int) -> float:
     end.record()
     end.synchronize()
     return start.elapsed_time(end) / 1e3 / n_calls
-
-
-def waited(work: Work) -> float:
-    """Return the time from an idle GPU to an idle GPU."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 # case-01.mend

@@ -63,30 +63,6 @@ def test_the_posted_program_is_diagnosed(number: str) -> None:
     assert verdict.message.endswith(".")
 
 
-def _raises(*_given: object) -> object:
-    message = "lost"
-    raise ValueError(message)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", IDS)
-def test_stubs_are_open_and_nonsense_is_wrong(number: str) -> None:
-    """A stub counts as not answered, nonsense as wrong, and neither makes the judge raise."""
-    judge = exercise(f"case-{number}.mend").judge
-    assert [judge(answer, None).ok for answer in (..., None, lambda *_: None)] == [None] * 3
-    nonsense = {
-        "not-a-choice": 3,
-        "raised": _raises,
-        "unexplained": lambda *_: "fast",
-    }
-    verdicts = {code: judge(answer, None) for code, answer in nonsense.items()}
-    assert not any(verdict.ok for verdict in verdicts.values())
-    assert verdicts["not-a-choice"].message.endswith(judge.how)
-    assert verdicts["raised"].message.startswith("Your function raised ValueError: lost")
-    for value in (float("nan"), True, (None, None), [[]]):
-        assert judge(lambda *_, value=value: value, None).ok is False
-
-
 def test_an_unexplained_value_is_shown() -> None:
     """The message shows the value, the true time, and how many works were timed correctly."""
     judge = exercise("case-10.mend").judge

@@ -283,18 +283,3 @@ def test_the_shipped_file_has_only_stated_claims(monkeypatch: pytest.MonkeyPatch
     """Every recorded value belongs to a claim of a lesson, so a renamed claim needs a new run."""
     monkeypatch.undo()
     assert set(_claims._saved()) <= lesson_claims.stated().keys()
-
-
-def test_virtual_and_recorded_values_are_listed() -> None:
-    """Each claim gets a line with both values, and so does each exercise that is not right."""
-    claims = {
-        "case-02.not-faster": {"virtual": 1.388},
-        "case-04.wrong-results": {"recorded": {"NVIDIA H100": 0}},
-    }
-    head, first = lesson_claims.side_by_side(claims, ("case-02",))
-    assert head.split() == ["claim", "virtual", "NVIDIA", "H100"]
-    assert first.split() == ["case-02.not-faster", "1.388", "times:", "holds", "-"]
-    *_, last = lesson_claims.side_by_side(claims, ())
-    assert last.split() == ["case-04.wrong-results", "-", "0", "wrong", "steps:", "FAILS"]
-    found = {"source": "measured", "name": "a", "values": {}, "not_right": ["case-02.mend"]}
-    assert lesson_claims.rows(found)[0].split() == ["case-02.mend", "NOT", "RIGHT"]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gpulab import clocks
-from tests.support.answers import Answer, Answers, assert_verdict, changed
+from tests.support.answers import Answer, Answers, assert_verdict, changed, events
 
 Work = Callable[[], object]
 Fill = Callable[[Tensor, int], None]
@@ -32,11 +32,6 @@ right, wrong = ANSWERS.right, ANSWERS.wrong
 def test_verdict(answer: Answer) -> None:
     """Each answer gets the verdict that it deserves."""
     assert_verdict(answer)
-
-
-def events(n: int = 2) -> list[torch.cuda.Event]:
-    """Return events that can be read."""
-    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
 
 
 # 07.long-enough

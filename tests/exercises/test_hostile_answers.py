@@ -108,6 +108,17 @@ def check(exercise_id: str, function: object) -> exercises.Verdict:
     return verdict
 
 
+@pytest.mark.parametrize("exercise_id", RIGHT)
+def test_a_stub_is_not_answered(exercise_id: str) -> None:
+    """A function that does nothing, as in the notebook, gets the words on how to answer."""
+    # A flush returns nothing, and a filter that returns nothing is told so.
+    if exercise_id not in {"06.choose-a-flush", "05.which-to-discard"}:
+        stubs = (lambda *_: None), (lambda *_: ...)
+        how = exercise(exercise_id).judge.how
+        said = [check(exercise_id, stub) for stub in stubs]
+        assert [(each.ok, each.message) for each in said] == [(None, how)] * 2
+
+
 def some(names: Iterable[str], exercise_id: str, n_turns: int) -> list[str]:
     """Return some of the names; the exercises take them in turns, so that each is tried often."""
     return list(names)[exercise_ids().index(exercise_id) % n_turns :: n_turns]

@@ -1,6 +1,5 @@
 """The lesson on warm-up: right answers pass, and each typical mistake gets its diagnosis."""
 
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 import gpulab
 from gpulab import device, exercises, stats
@@ -167,14 +165,6 @@ def test_iterations_are_drawn_in_one_unit() -> None:
     assert ax.get_xlabel() == "iteration, from 0"
 
 
-def test_iterations_relative_to_the_shortest() -> None:
-    """Each loop is divided by its own shortest call, and similar times get a linear axis."""
-    loops = frame(a=[2.0, 3.0], b=[5e-6, 1e-5])
-    ax = axes_of(figures.draw_iterations(loops, source="made up", relative=True))
-    assert [line.get_ydata().tolist() for line in ax.lines] == [[1, 1.5], [1, 2]]
-    assert (ax.get_yscale(), ax.get_ylabel()) == ("linear", "time per call (times the shortest)")
-
-
 def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     """Each of four loops has its own linear axis, and a triangle marks a call far above it."""
     drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.6]
@@ -200,27 +190,6 @@ def test_the_last_slow_call_is_marked() -> None:
     assert text.xy == pytest.approx((4, 800))  # type: ignore[attr-defined]  # an Annotation
     assert figure.caption == "The median of 6 calls is 22.5 µs. Slow calls: 1, 4."
     assert steady.title.startswith("None of the 2 calls is slow")
-
-
-def test_histograms_count_every_call() -> None:
-    """The bars of a series contain all its calls, at multiples of its shortest call."""
-    loops = frame(a=[1.0, 1.0, 2.0], b=[3e-6, 6e-6])
-    ax = axes_of(figures.draw_histograms(loops, source="made up"))
-    drawn = [patch.get_data() for patch in ax.patches]  # type: ignore[attr-defined]  # StepPatch
-    assert [(counts[0], counts[-1]) for counts, _, _ in drawn] == [(2, 1), (1, 1)]
-    assert [counts.sum() for counts, _, _ in drawn] == [3, 2]
-    assert (drawn[0][1][0], drawn[0][1][-1]) == (1, 2)
-
-
-def test_first_uses_stand_beside_the_second() -> None:
-    """Each row shows the first and the second time in the same unit, on a log axis."""
-    ax = Canvas().add_subplot()
-    costs = pd.DataFrame({"what": ["x", "y"], "first_s": [1e-3, 2e-3], "second_s": [1e-6, 4e-6]})
-    figures.first_uses(costs, ax)
-    first, second = ax.lines
-    np.testing.assert_allclose(first.get_xydata(), [[1000, 0], [2000, 1]])
-    np.testing.assert_allclose(second.get_xydata(), [[1, 0], [4, 1]])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
 
 
 @pytest.mark.parametrize("draw", [figures.draw_iterations, figures.draw_histograms])
@@ -282,17 +251,3 @@ def _real(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_real_gpu_gets_a_new_process() -> None:
     """The function runs in another Python process, and its numbers come back unrounded."""
     assert in_a_new_process(sum_of_ones) == [0.1, 1e-9, 3.0]
-
-
-@pytest.mark.usefixtures("_real")
-def test_a_failure_in_the_new_process_is_quoted() -> None:
-    """The error quotes the new process; a function inside another one cannot run there."""
-
-    def inside() -> list[float]:
-        return [1.0]
-
-    with pytest.raises(subprocess.CalledProcessError) as error:
-        in_a_new_process(inside)
-    (note,) = error.value.__notes__
-    assert note.startswith("the new process said: File ")
-    assert note.endswith("IndentationError: unexpected indent")

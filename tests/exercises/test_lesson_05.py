@@ -161,17 +161,6 @@ def test_clock_and_power_say_when_the_clock_fell() -> None:
     assert steady.title.startswith("The clock did not fall")
 
 
-def test_durations_get_a_unit_and_series_their_names() -> None:
-    """Seconds get a readable unit, and each series gets a line with its name."""
-    frame = pd.DataFrame(
-        {"time_s": [0.0, 0.1] * 2, "duration_s": [1e-3, 2e-3] * 2, "series": [*"abab"]}
-    )
-    ax = drawn(frame, "duration_s", "time")
-    assert [line.get_label() for line in ax.lines] == ["a", "b"]
-    assert ax.lines[1].get_ydata().tolist() == [2.0, 2.0]
-    assert ax.get_ylabel() == "time (ms)"
-
-
 def test_the_power_limit_wins_over_a_locked_clock() -> None:
     """The GPU stays at a locked clock only if that is below the settled clock."""
     frame = asked_for([1980, 1695, 1200])

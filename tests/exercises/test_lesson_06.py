@@ -29,14 +29,6 @@ WAYS = (
 )
 
 
-def test_what_is_no_flush_is_refused() -> None:
-    """The message for an answer of the wrong form says how to answer, and nothing is run."""
-    for answer in ({"flush": 3, "because": "c"}, {"z": 1}, {"a": ("b",)}):
-        verdict = judged(CHOOSE, answer)
-        assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-        assert verdict.message.endswith(CHOOSE.judge.how)
-
-
 # The flush
 
 

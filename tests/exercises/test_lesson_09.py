@@ -172,26 +172,6 @@ def test_transfers_give_a_second_row() -> None:
     assert table["size_kib"].tolist() == pytest.approx([1.5, 3.0])
 
 
-def test_crossings_are_drawn_with_their_intervals() -> None:
-    """A crossing is a dot with a bar, and a triangle marks an operation without one."""
-    records = [made("add", 10, 20, 40, transfers="both"), made("exp", 10, 1)]
-    figure = draw_crossings(records)
-    (ax,) = figure.canvas.axes
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["add", "exp"]
-    assert ax.get_legend_handles_labels()[1] == [
-        *("without transfers", "with transfers", "no crossing: GPU faster at all sizes"),
-    ]
-    marks = {(line.get_marker(), *map(float, line.get_xdata())) for line in ax.lines}
-    assert ("<", 0.5) in marks
-    assert {mark for mark, *at in marks if at == pytest.approx([1.5])} == {"o"}
-    heights = {line.get_marker(): list(line.get_ydata()) for line in ax.lines[:8]}
-    assert (heights["o"], heights["s"]) == ([-0.15], [0.15])
-    assert ax.get_xlabel() == "inputs and results at the crossing (KiB)"
-    (bar, _) = ax.collections
-    low, high = bar.get_segments()[0][:, 0]
-    assert low < 1.5 < high
-
-
 def test_the_title_names_the_first_and_the_last_crossing() -> None:
     """With two operations that cross, the title has the smallest and the largest size."""
     title = draw_crossings([made("add", 10, 20), made("exp", 10, 40)]).title

@@ -238,22 +238,6 @@ def test_a_choice_is_compared_with_the_outcome() -> None:
     )
 
 
-def test_an_unknown_choice_is_named() -> None:
-    """The message names the unknown choice and lists the known ones."""
-    prediction = predict("Does it grow?", "perhaps", choices=("yes", "no"))
-    assert prediction.guess is None
-    assert prediction.problem == "'perhaps' isn't one of the choices; give one of 'yes', 'no'."
-
-
-def test_counts_are_compared_in_their_unit() -> None:
-    """A count is written with its unit, and an outcome of zero has no ratio."""
-    prediction = predict("How many fit?", 100, "launches")
-    assert str(prediction) == "How many fit? You say 100 launches. Now see what comes out."
-    words = "You said 100 launches, it was 1,021 launches: 921 more."
-    assert words in str(prediction.compare(1021))
-    assert prediction.compare(np.int64(0)).ratio is None
-
-
 @pytest.mark.parametrize(
     ("unit", "actual", "message"),
     [
@@ -265,12 +249,6 @@ def test_counts_are_compared_in_their_unit() -> None:
 def test_an_unusable_outcome_is_not_an_error(unit: str, actual: object, message: str) -> None:
     """A missing or unusable outcome, as of a cell that was not run, leads to a message."""
     assert str(predict(QUESTION, 40, unit).compare(actual)) == f"No guess. {message}"
-
-
-def test_a_count_is_not_compared_with_a_duration() -> None:
-    """Comparing a count with a Measurement, which is in seconds, leads to a message."""
-    comparison = predict(QUESTION, 40, "calls").compare(VIRTUAL)
-    assert str(comparison) == "No guess. compare needs a number (calls) and got a Measurement."
 
 
 def test_boxes_have_words_and_escape_what_was_typed() -> None:

@@ -6,13 +6,17 @@ A test module makes an :class:`Answers`, adds functions to it with decorators, a
 import inspect
 import linecache
 import textwrap
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
+
+import torch
 
 import gpulab
 from gpulab import exercises
 
 Function = Callable[..., Any]
+Work = Callable[[], object]
 _F = TypeVar("_F", bound=Function)
 
 
@@ -83,3 +87,17 @@ def assert_verdict(answer: Answer) -> None:
             answer.exercise_id, as_given(answer.exercise_id, answer.function)
         )
     assert (verdict.ok, verdict.diagnosis_code) == (not answer.code, answer.code), str(verdict)
+
+
+def events(n: int = 2) -> list[torch.cuda.Event]:
+    """Return events that can be read."""
+    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
+
+
+def waited(work: Work) -> float:
+    """Return the time from an idle GPU to an idle GPU."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start

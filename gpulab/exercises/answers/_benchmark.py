@@ -225,14 +225,6 @@ class BenchmarkJudge(FunctionJudge):
     ----------
     rung
         The highest rung that the lesson asks for, one of ``RUNGS``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import RUNGS, BenchmarkJudge
-    >>> RUNGS[:3]
-    ('stopwatch', 'wait', 'events')
-    >>> BenchmarkJudge("wait")(...).ok is None
-    True
     """
 
     rung: str

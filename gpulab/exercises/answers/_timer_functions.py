@@ -45,13 +45,6 @@ class TimerReading:
         Seconds that the work took by our own stopwatch.
     queued
         Time of the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import TimerReading
-    >>> from gpulab.tracing.trials import Trial
-    >>> TimerReading(Trial(2e-3), work_s=4e-3).ratio
-    0.5
     """
 
     trial: Trial
@@ -103,13 +96,6 @@ class TimerFunction(FunctionJudge):
         and with a backlog in the queue.
     errors
         Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import TimerFunction
-    >>> judge = TimerFunction("timed", "Right.", mistakes=())
-    >>> judge(3).message.partition(".")[0]
-    "3 isn't a valid answer"
     """
 
     name: str
