@@ -34,6 +34,11 @@ LONGEST = 500  # characters of an error's message, or of a result
 # Outcomes that depend on the judge's `how`, which completes their messages.
 UNANSWERED = Diagnosis("unanswered", "")
 MALFORMED = Diagnosis("not-a-choice", "{answer} isn't a valid answer. ")
+FORGOT_UNITS = Diagnosis(
+    "forgot-units",
+    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
+    'for 12.5 µs, or the text "12.5 µs".',
+)
 
 
 class ReadingsJudge(ABC):

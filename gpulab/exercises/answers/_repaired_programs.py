@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
-from math import isfinite
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from gpulab.core.foreign_text import shortened
@@ -42,16 +42,10 @@ _LOOKS_LIKE = "Your results look like those of this mistake. "
 # Hidden, because a program could be fitted to the one work that the notebook shows.
 @dataclass(frozen=True, slots=True)
 class HiddenWork:
-    """Arguments for a repaired program that the learner has not seen.
+    """Arguments for a repaired program that the learner has not seen, with a name for the learner.
 
-    Attributes
-    ----------
-    name
-        Description for the learner, for example ``"a matmul of 4,096 x 4,096"``.
-    make
-        Returns the arguments. It is called on the virtual GPU, once for each program.
-    around
-        A context for each run, for example one that ends a program with an endless loop.
+    ``make`` returns the arguments; it is called on the virtual GPU, once for each program.
+    ``around`` is a context for each run, for example one that ends an endless loop.
     """
 
     name: str
@@ -64,12 +58,7 @@ class HiddenWork:
 class MendedTrial:
     """The results of a learner's program for the hidden works, compared with the right ones.
 
-    Attributes
-    ----------
-    mended
-        The judge with its hidden works.
-    trials
-        What the program returned and did for each work; tensors are on the host.
+    The trials have what it returned and did for each work; tensors are on the host.
     """
 
     mended: "Mended"
@@ -89,6 +78,15 @@ class MendedTrial:
         if self.mended.depends_on_course:
             return tuple(map(self.mended.right, self.trials))
         return _known_values(self.mended, self.mended.right)
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Each result over the right one; nan if it is no number."""
+        pairs = zip(self.values, self.expected, strict=True)
+        return tuple(
+            value / wanted if isinstance(value, float) and isinstance(wanted, float) else nan
+            for value, wanted in pairs
+        )
 
     @cached_property
     def n_right(self) -> int:
@@ -165,15 +163,7 @@ def like(program: MendedProgram) -> Recognise:
 
 def reads(low: float, high: float) -> Recognise:
     """Return a function that recognises times between two multiples of the right ones."""
-
-    def recognise(trial: MendedTrial) -> bool:
-        pairs = zip(trial.values, trial.expected, strict=True)
-        return all(
-            isinstance(value, float) and isinstance(wanted, float) and low <= value / wanted < high
-            for value, wanted in pairs
-        )
-
-    return recognise
+    return lambda trial: all(low <= ratio < high for ratio in trial.ratios)
 
 
 # A hidden mistake, after the races that an exercise has its own words for.

@@ -35,16 +35,9 @@ _N_REFERENCES = 5
 
 @dataclass(frozen=True, slots=True)
 class TimerReading:
-    """One call of a learner's timing function, and how long its work takes.
+    """One call of a learner's timing function, and the seconds that its work takes.
 
-    Attributes
-    ----------
-    trial
-        What the function returned and did.
-    work_s
-        Seconds that the work took by our own stopwatch.
-    queued
-        Time of the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
+    ``queued`` is the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
     """
 
     trial: Trial
