@@ -121,8 +121,10 @@ def test_the_picture_says_which_stream_was_first() -> None:
         right = lab.first_reader(gpulab.timeline(lambda: ordered(lab.numbers())))
     assert re.match(r"The current stream reads y \d+ µs before it is written \(", early.title)
     assert right.title.startswith("The current stream reads y after it is written (")
-    read, written = (line.get_xdata()[0] for line in early.picture.peek().axes[0].lines)
-    assert 0 < read < written
+    texts = [text.get_text() for text in early.picture.peek().axes[0].texts]
+    assert {"y.sum() reads y", "y is written"} < set(texts)
+    assert re.search(r"\d+ µs: y is not written yet", " ".join(texts))
+    assert "not written yet" not in str(right.picture.peek().axes[0].texts)
 
 
 def test_how_often_a_program_filled_the_time() -> None:
