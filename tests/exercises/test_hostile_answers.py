@@ -161,8 +161,12 @@ def test_ctrl_c_ends_an_answer_that_never_ends(exercise_id: str) -> None:
         check(exercise_id, endless)
 
 
+# All rungs of the benchmark have one judge.
+ONE_RUNG = [each for each in RIGHT if not each.endswith(".benchmark") or each == "06.benchmark"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("exercise_id", RIGHT)
+@pytest.mark.parametrize("exercise_id", ONE_RUNG)
 def test_an_answer_may_leave_a_mess(exercise_id: str) -> None:
     """A right answer may leave another stream current, empty its lists and clear its tensors."""
 
