@@ -81,21 +81,11 @@ _CHECKED = {
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReading:
-    """One call of a learner's benchmark, beside what it should have read.
+    """One call of a learner's benchmark of a work, beside the seconds that it should have read.
 
-    Attributes
-    ----------
-    trial
-        What the benchmark returned and did.
-    work
-        The timed work, in words for the learner.
-    true_s
-        Seconds that the work takes.
-    hot_s, dirty_s
-        Seconds that the work takes with a hot cache and after a flush that writes; 0 if no rule
-        needs them.
-    excess_s
-        Seconds that the benchmark reads too much for a kernel without data; 0 if unknown.
+    With a hot cache and after a flush that writes, the work takes ``hot_s`` and ``dirty_s``; they
+    are 0 if no rule needs them. For a kernel without data the benchmark reads ``excess_s`` too
+    much.
     """
 
     trial: Trial
@@ -161,16 +151,9 @@ class BenchmarkReading:
 class ClockReadings:
     """A benchmark's clock for heavy work and then for light work, and the clocks that are right.
 
-    Attributes
-    ----------
-    heavy, light
-        The readings; before both, the GPU has settled at the clock of heavy work.
-    settled_mhz
-        The clock after the GPU has settled.
-    last_mhz
-        The clock at the last call of the heavy work: a benchmark with pauses lets it rise.
-    recovered_mhz
-        The clock at the end of the light work, at which the GPU recovers.
+    Before both, the GPU has settled at ``settled_mhz``. The last call of the heavy work ended at
+    ``last_mhz``, because a benchmark with pauses lets the clock rise, and the light work ended at
+    ``recovered_mhz``.
     """
 
     heavy: BenchmarkReading
@@ -225,14 +208,6 @@ class BenchmarkJudge(FunctionJudge):
     ----------
     rung
         The highest rung that the lesson asks for, one of ``RUNGS``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import RUNGS, BenchmarkJudge
-    >>> RUNGS[:3]
-    ('stopwatch', 'wait', 'events')
-    >>> BenchmarkJudge("wait")(...).ok is None
-    True
     """
 
     rung: str
