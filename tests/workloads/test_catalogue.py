@@ -10,10 +10,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.virtual import virtual_gpu
 from gpulab.workloads import WORKLOADS, Workload, names, workload
-from gpulab.workloads._catalogue import Agreement
 from gpulab.workloads._problem import Whole
 
 # FLOPs and bytes in float32, worked out by hand from the sizes that the docstrings name.
@@ -248,12 +246,6 @@ def test_half_types_are_summed_in_single() -> None:
     assert allowed == pytest.approx(4 * (2**-10 + 2**-23 * 100))
 
 
-def test_an_agreement_is_readable() -> None:
-    """An agreement shows the difference of the results and the tolerance."""
-    assert str(Agreement(1e-7, 4e-7)) == "agrees with float64: 1.0e-07 apart, 4.0e-07 allowed"
-    assert str(Agreement(1.0, 4e-7)) == "DIFFERS from float64: 1.0e+00 apart, 4.0e-07 allowed"
-
-
 @pytest.mark.parametrize("name", BY_HAND)
 def test_every_derivation_says_flops_and_bytes(name: str) -> None:
     """Each derivation explains FLOPs and bytes, and the sizes for a sweep are sorted."""
@@ -261,46 +253,3 @@ def test_every_derivation_says_flops_and_bytes(name: str) -> None:
     assert "\nFLOPs: " in listed.derivation
     assert "\nBytes: " in listed.derivation
     assert listed.sizes == tuple(sorted(set(listed.sizes)))
-
-
-def test_inputs_repeat_with_a_generator() -> None:
-    """The same generator gives the same inputs, and PyTorch's own generator is not used."""
-    state = torch.get_rng_state()
-    draws = [
-        workload("add").setup(10, "float32", "cpu", generator=torch.Generator().manual_seed(1))
-        for _ in range(2)
-    ]
-    assert torch.equal(draws[0][0], draws[1][0])
-    assert not torch.equal(draws[0][0], draws[0][1])
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_the_title_names_it_all() -> None:
-    """The title contains operation, size and type."""
-    assert workload("softmax").title(16, "bfloat16") == "softmax n=16 bfloat16"
-
-
-def test_unknown_names_are_refused() -> None:
-    """An unknown operation is refused, with the nearest name and all names."""
-    with pytest.raises(UnknownNameError) as error:
-        workload("softmix")
-    listed = ", ".join(sorted(BY_HAND))
-    assert str(error.value) == (
-        f"unknown workload 'softmix'; did you mean 'softmax'? Known: {listed}"
-    )
-
-
-def test_unknown_types_are_refused() -> None:
-    """A type that the operation has no kernel for is refused, with the types that it has."""
-    with pytest.raises(UnknownNameError) as error:
-        workload("fft").make(16, "float16", "cpu")
-    assert str(error.value) == (
-        "unknown type of fft 'float16'; did you mean 'float64'? Known: float32, float64"
-    )
-
-
-def test_sizes_below_one_are_refused() -> None:
-    """A size below 1 is refused."""
-    with pytest.raises(InvalidOptionError) as error:
-        workload("add").make(0, "float32", "cpu")
-    assert str(error.value) == "size=0; it must be a whole number, at least 1"
