@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 

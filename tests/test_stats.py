@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulab.core.errors import EmptyMeasurementError, InvalidOptionError
+from gpulab.core.errors import EmptyMeasurementError
 from gpulab.stats import (
     _interval_rank,
     _moves,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpulab import virtual_gpu
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.roofline.scaling._links import copies_s, find_link
 from gpulab.workloads.sweeps import Point, Task, take
