@@ -533,4 +533,3 @@ def test_the_subtracted_floor_can_be_chosen(notebook: Notebook) -> None:
         "print(own.floor_method, usual.floor_method)",
     )
     assert ran.out == "work records\n"
-
