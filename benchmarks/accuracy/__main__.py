@@ -3,7 +3,6 @@
     python -m benchmarks.accuracy run
     python -m benchmarks.accuracy summary
     python -m benchmarks.accuracy report --write docs/accuracy.md
-    python -m benchmarks.accuracy check
 
 run      times some sixty cases with every tool that can be found, on the GPU in use, and reads
          the driver's records before and after each answer in the same state of the cache. It takes
@@ -11,7 +10,6 @@ run      times some sixty cases with every tool that can be found, on the GPU in
          --virtual tries the program on the virtual GPU, and its figures mean nothing.
 summary  prints the goals of gpulab.measure beside what a run measured.
 report   makes the tables and the figure from the results of a run.
-check    checks the catalogue of workloads against float64.
 """
 
 import argparse
@@ -58,9 +56,6 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.add_argument("--image", type=Path, default=None, help="file of the figure")
     report.set_defaults(command=_report)
-    check = commands.add_parser("check", help="check the catalogue against float64")
-    check.add_argument("--virtual", action="store_true", help="run on the virtual H200")
-    check.set_defaults(command=_check)
     _add_own_processes(commands)
     return made
 
@@ -104,15 +99,6 @@ def _report(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import write
 
     write(options.results, options.write, options.image)
-
-
-def _check(options: argparse.Namespace) -> None:
-    from gpulab.workloads import WORKLOADS
-
-    with gpu_in_use(virtual=options.virtual):
-        for listed in WORKLOADS.values():
-            for dtype in listed.dtypes:
-                print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
 
 
 def _worker(_options: argparse.Namespace) -> None:
