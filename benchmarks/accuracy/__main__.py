@@ -61,26 +61,12 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="check the catalogue against float64")
     check.add_argument("--virtual", action="store_true", help="run on the virtual H200")
     check.set_defaults(command=_check)
-    _add_own_processes(commands)
     return made
-
-
-def _add_own_processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands by which a run starts other processes."""
-    worker = commands.add_parser("worker")
-    worker.set_defaults(command=_worker)
-    process = commands.add_parser("process")
-    process.add_argument("--virtual", action="store_true")
-    process.set_defaults(command=_process)
-    nvbench = commands.add_parser("nvbench")
-    nvbench.add_argument("--cases", type=int, required=True)
-    nvbench.add_argument("--out", type=Path, required=True)
-    nvbench.set_defaults(command=_nvbench)
 
 
 def _run(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import print_goals
-    from benchmarks.accuracy.session import run
+    from benchmarks.accuracy.run import run
 
     run(
         options.out,
@@ -113,25 +99,6 @@ def _check(options: argparse.Namespace) -> None:
         for listed in WORKLOADS.values():
             for dtype in listed.dtypes:
                 print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
-
-
-def _worker(_options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.worker import serve
-
-    serve()
-
-
-def _process(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.processes import serve
-
-    with gpu_in_use(virtual=options.virtual):
-        serve()
-
-
-def _nvbench(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.nvbench import NAMES, run
-
-    run(NAMES[: options.cases], options.out)
 
 
 if __name__ == "__main__":
