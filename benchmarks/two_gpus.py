@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.common.markdown import put_between_markers, table
+from benchmarks.common.markdown import percent, put_between_markers, table
 from gpulab import gpus, recordings
 from gpulab.roofline._kernel_model import predict_by_kernels
 from gpulab.views.explorers._sources import FAMILIES
@@ -169,7 +169,7 @@ def extrapolated(found: Iterable[Compared]) -> str:
 def _errors(group: Sequence[Compared], of: Callable[[Compared], float]) -> list[str]:
     errors = sorted(abs(of(each)) for each in group)
     p90 = errors[min(len(errors) - 1, math.ceil(0.9 * len(errors)) - 1)]
-    return [f"{statistics.median(errors):.1%}", f"{p90:.1%}"]
+    return [percent(statistics.median(errors)), percent(p90)]
 
 
 if __name__ == "__main__":
