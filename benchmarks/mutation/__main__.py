@@ -4,8 +4,8 @@
     python -m benchmarks.mutation gpulab/virtual/simulator --tests tests/virtual --sample 60
 
 Each mutant changes one operator, number, condition or statement. It survives if all fast tests
-that you name still pass; name first those that fail soonest. Each survivor is printed: some have no
-effect that anybody can see, and the others need a test.
+that you name still pass; name those first that fail soonest. Each survivor is printed: some have
+no effect that anybody can see, and the others need a test.
 
 There are libraries for this, but cosmic-ray starts a new Python for each change, which imports
 torch each time, and mutmut works on a copy of the project with switches in place of functions.
