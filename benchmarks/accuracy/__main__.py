@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.environment import gpu_in_use
 from benchmarks.common.folders import RESULTS
 
 # The default, so that `report` makes the page again from the results in the repository, without a
@@ -56,26 +55,12 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.add_argument("--image", type=Path, default=None, help="file of the figure")
     report.set_defaults(command=_report)
-    _add_own_processes(commands)
     return made
-
-
-def _add_own_processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands by which a run starts other processes."""
-    worker = commands.add_parser("worker")
-    worker.set_defaults(command=_worker)
-    process = commands.add_parser("process")
-    process.add_argument("--virtual", action="store_true")
-    process.set_defaults(command=_process)
-    nvbench = commands.add_parser("nvbench")
-    nvbench.add_argument("--cases", type=int, required=True)
-    nvbench.add_argument("--out", type=Path, required=True)
-    nvbench.set_defaults(command=_nvbench)
 
 
 def _run(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import print_goals
-    from benchmarks.accuracy.session import run
+    from benchmarks.accuracy.run import run
 
     run(
         options.out,
@@ -99,25 +84,6 @@ def _report(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import write
 
     write(options.results, options.write, options.image)
-
-
-def _worker(_options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.worker import serve
-
-    serve()
-
-
-def _process(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.processes import serve
-
-    with gpu_in_use(virtual=options.virtual):
-        serve()
-
-
-def _nvbench(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.nvbench import NAMES, run
-
-    run(NAMES[: options.cases], options.out)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Switches of PyTorch and CUDA act on the virtual GPU, or a warning names them."""
 
-import json
 import os
 import subprocess
 import sys
@@ -15,14 +14,12 @@ import pytest
 import torch
 
 import gpulab
-from benchmarks.switches.calls import alerts, deterministic_calls
+from benchmarks.switches import alerts, recorded
 from gpulab.virtual import IgnoredSwitchWarning, VirtualGpu, _environment
 from gpulab.virtual.patches import _switches
 
 # What an H100 with torch 2.11 answered (python -m benchmarks.switches).
-RECORDED: dict[str, Any] = json.loads(
-    Path("benchmarks/recordings/h100-switches.json").read_text("utf-8")
-)
+RECORDED = recorded()
 # PyTorch documents that it acts deterministically from torch 2.13 on; the H100 had torch 2.11.
 OF_OLD_TORCH = {"max_pool3d", "max_pool3d overlapping"} if torch.__version__ >= (2, 13) else set()  # type: ignore[operator] # torch compares it with numbers
 # The CPU, which computes the values, has no histogram of integers.
@@ -49,9 +46,9 @@ def nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def different(names: Iterable[str]) -> dict[str, Any]:
     """Return the calls whose alerts differ from the H100's: both answers by name."""
-    calls = deterministic_calls()
-    found = {name: alerts(calls[name]) for name in names}
-    return {name: (got, RECORDED[name]) for name, got in found.items() if got != RECORDED[name]}
+    asked = {name: RECORDED[name] for name in names}
+    found = {name: asked[name] | alerts(asked[name]["call"] or "") for name in asked}
+    return {name: (got, asked[name]) for name, got in found.items() if got != asked[name]}
 
 
 @pytest.mark.slow
@@ -60,7 +57,8 @@ def test_deterministic_algorithms_refuse_what_an_h100_refuses() -> None:
     """Each of 200 calls raises forward and backward where an H100 does, with the same text."""
     names = RECORDED.keys() - OF_OLD_TORCH - REFUSED_HERE
     assert different(sorted(names)) == {}
-    assert sum(any(RECORDED[name].values()) for name in names) > 50
+    refused = [name for name in names if RECORDED[name]["forward"] or RECORDED[name]["backward"]]
+    assert len(refused) > 50
 
 
 @pytest.mark.usefixtures("gpu")
