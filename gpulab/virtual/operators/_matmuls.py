@@ -84,11 +84,13 @@ def _convolution(call: OperatorCall) -> KernelWork:
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
+    is_own = layers.is_by_pytorch(x, weight, groups, call.args[3])
     if layers.is_depthwise(weight, groups):
-        work = call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
+        family = _depthwise(call, is_own=is_own)
+        work = call.work(family, n_elements=out.n_elements * n_taps, flops=call.flops)
     else:
         work = _implicit_gemm(call, x, weight, out, groups)
-    if len(call.reads) == 2 or layers.has_own_bias(call):  # noqa: PLR2004 # images and weights
+    if len(call.reads) == 2 or is_own:  # noqa: PLR2004 # images and weights
         return work
     # Kernels for halves load them one by one, which makes the floor higher.
     slow = (call.step("small step", name=ADD_BIAS),) * call.is_half
@@ -96,8 +98,9 @@ def _convolution(call: OperatorCall) -> KernelWork:
     return replace(work, before=(*work.before, *slow, bias))
 
 
-def _depthwise(call: OperatorCall) -> str:
-    return "depthwise in halves" if call.is_half else "depthwise"
+def _depthwise(call: OperatorCall, *, is_own: bool) -> str:
+    """Return the family of cuDNN's kernels, or of PyTorch's own, which are as fast in any type."""
+    return "depthwise in halves" if call.is_half and not is_own else "depthwise"
 
 
 def _implicit_gemm(
@@ -112,12 +115,34 @@ def _implicit_gemm(
     lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
+    is_half = call.arithmetic in HALVES
+    if groups > 1 and is_half:
+        if layers.runs_by_group(x, weight, groups):
+            return _by_group(call, MatmulShape(1, m, n, k, "conv"), groups)
+        if weight.sizes[1] <= 2:  # noqa: PLR2004 # nothing to multiply as matrices
+            n_products = out.n_elements * n_taps * weight.sizes[1]
+            return call.work("depthwise", n_elements=n_products, flops=call.flops)
     matmul = MatmulShape(groups, m, n, k, "conv")
     # A filter of one tap is a plain matmul in either format, so nothing is copied.
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
-    if groups > 1:
+    if groups > 1 and not is_half:
         before += (call.step("small step", name="groups"),) * 2
+    if layers.is_converted(weight, groups):
+        converted = (weight,) if x.strides[1] != 1 else (weight, x, out)
+        before += tuple(_converted(call, item) for item in converted)
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
+
+
+def _by_group(call: OperatorCall, matmul: MatmulShape, n_groups: int) -> KernelWork:
+    """Return the work of one convolution after another, with copies to and from each group."""
+    # A group's channels are short pieces of memory, which takes twice the bytes.
+    copies = tuple(_relayout(call, item, 2 / n_groups) for item in (call.reads[0], call.writes[0]))
+    others = (*copies, call.step("conv", matmul=matmul, name="group")) * (n_groups - 1)
+    return call.work("conv", flops=call.flops, matmul=matmul, before=(*others, *copies))
+
+
+def _converted(call: OperatorCall, item: TensorLayout) -> KernelWork:
+    return call.step("conversion", n_elements=item.n_elements, name="convert")
 
 
 def _relayouts(
@@ -135,11 +160,11 @@ def _relayouts(
     return tuple(steps)
 
 
-def _relayout(call: OperatorCall, item: TensorLayout) -> KernelWork:
+def _relayout(call: OperatorCall, item: TensorLayout, part: float = 1) -> KernelWork:
     return call.step(
         "relayout",
         n_elements=item.n_elements,
-        scratch_bytes=2 * item.size_bytes,
+        scratch_bytes=round(2 * item.size_bytes * part),
         name="relayout",
     )
 
@@ -158,11 +183,11 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     of_bias = (call.step("relayout", scratch_bytes=out.size_bytes, name="sum"),) * wanted[2]
     if layers.is_depthwise(weight, groups):
         n = out.n_elements * n_taps
-        weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
+        is_own = layers.is_by_pytorch(x, weight, groups, call.args[4])
+        family = _depthwise(call, is_own=is_own)
+        weights = call.step(family, n_elements=2 * n, name="weights")
         more = (weights,) if wanted[1] else ()
-        return call.work(
-            _depthwise(call), n_elements=n, flops=call.flops, before=(*of_bias, *more)
-        )
+        return call.work(family, n_elements=n, flops=call.flops, before=(*of_bias, *more))
     m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
     for_images = MatmulShape(groups, x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv")
     for_weights = MatmulShape(groups, n_in * n_taps, n_out, m, "weights")
@@ -173,6 +198,9 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     if wanted[1] and wanted[0]:
         steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
     matmul = for_images if wanted[0] else for_weights
+    if layers.is_converted(weight, groups):
+        converted = (weight, weight) if x.strides[1] != 1 else (weight, x, out, x, out)
+        steps += [_converted(call, item) for item in converted]
     if groups > 1:  # those that an H100 recorded took twice the time of one matmul
         steps.append(call.step("conv", matmul=matmul, name="groups"))
     return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
