@@ -38,8 +38,8 @@ CELLS = [
     "exercises.draw('How long?', ..., name='04.keys', axes=lab.TEN_CALLS)",
 ]
 SIZES = ({"width": 1280, "height": 720}, {"width": 1920, "height": 1080})
-# The picture of a presented widget fills the window, and nothing needs scrolling. The machine keeps
-# the rest of the window for streams that a reader adds.
+# The picture of a presented widget fills the window, and nothing needs scrolling. The machine
+# keeps the rest of the window for streams that a reader adds.
 FILLS = """root => {
     const ends = [...root.querySelectorAll('*')].map(part => part.getBoundingClientRect().bottom);
     const stage = root.querySelector('.stage');

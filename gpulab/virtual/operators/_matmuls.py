@@ -115,7 +115,7 @@ def _implicit_gemm(
     lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
-    is_half = call.arithmetic in HALVES
+    is_half = call.is_half
     if groups > 1 and is_half:
         if layers.runs_by_group(x, weight, groups):
             return _by_group(call, MatmulShape(1, m, n, k, "conv"), groups)
