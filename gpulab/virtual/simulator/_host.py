@@ -218,7 +218,7 @@ class Host:
             duration_ns = self._fitted_ns[what] * n
             if self._is_repeating:
                 duration_ns *= _REPEATED_SHARE
-            self.now_ns += self._paced(round(duration_ns))
+            self.now_ns += self._paced(int(duration_ns))
 
     def begin_backward(self) -> None:
         """Charge the start of a backward pass, which may run inside another one."""
@@ -308,13 +308,15 @@ class Host:
 
     def _cold_share_of(self, operator: object) -> float:
         """Return how cold the host is for an operator that runs now: from 0 to 1."""
-        n_others = self._n_operators - self._last_calls.get(operator, -_COLD_FROM)
-        self._n_operators += 1
-        self._last_calls[operator] = self._n_operators
+        n_before = self._n_operators
+        n_others = n_before - self._last_calls.get(operator, -_COLD_FROM)
+        self._n_operators = self._last_calls[operator] = n_before + 1
         if n_others <= _WARM_UNTIL:
             return 0.0
         self._n_cold += 1
-        return min(1.0, (n_others - _WARM_UNTIL) / (_COLD_FROM - _WARM_UNTIL))
+        if n_others >= _COLD_FROM:
+            return 1.0
+        return (n_others - _WARM_UNTIL) / (_COLD_FROM - _WARM_UNTIL)
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; the call itself takes a little of it."""
