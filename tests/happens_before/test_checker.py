@@ -241,6 +241,19 @@ def test_a_freed_tensor_is_named_as_it_was() -> None:
     assert [hazard.tensor for hazard in checker.hazards] == ["old"]
 
 
+def test_a_piece_of_a_freed_block_inherits_its_own_part() -> None:
+    """A write to the reused piece replaces all that the piece inherited, and nothing else."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
+    checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
+    checker.free("old", Allocation(A, 0x1000, 4096))
+    checker.allocate("new", Allocation(A, 0x1400, 1024))
+    # The write was cut into three pieces, and the read is in the first.
+    assert checker.n_recorded == 4
+    checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
+    assert checker.n_recorded == 4
+
+
 def test_a_device_wait_is_for_one_device() -> None:
     """A device synchronize orders the streams of that device only."""
     checker = Checker()
