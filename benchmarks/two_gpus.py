@@ -8,15 +8,14 @@ the ratio between both says how well the rules between two data sheets are.
 """
 
 import argparse
-import math
-import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.common.markdown import put_between_markers, table
+from benchmarks.common.markdown import percent, put_between_markers, table
 from gpulab import gpus, recordings
 from gpulab.roofline._kernel_model import predict_by_kernels
 from gpulab.views.explorers._sources import FAMILIES
@@ -26,33 +25,6 @@ FITTED, OTHER = "h200-sxm-2026-11", "h100-sxm-2026-11"
 # Shorter times differ by the method of the floor, which the two recordings do not share.
 LEAST_S = 8e-6
 RECORDINGS_PAGE, FIDELITY_PAGE = ROOT / "docs" / "recordings.md", ROOT / "docs" / "fidelity.md"
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One workload on both GPUs: recorded and virtual times in seconds, at one size and type."""
-
-    workload: str
-    fitted_s: float
-    other_s: float
-    virtual_fitted_s: float
-    virtual_other_s: float
-
-    @property
-    def error(self) -> float:
-        """The error of the other GPU's virtual time."""
-        return self.virtual_other_s / self.other_s - 1
-
-    @property
-    def fitted_error(self) -> float:
-        """The error of the fitted GPU's virtual time."""
-        return self.virtual_fitted_s / self.fitted_s - 1
-
-    @property
-    def ratio_error(self) -> float:
-        """The error of the ratio between both: that of the rules between two data sheets."""
-        ratio = self.virtual_other_s / self.virtual_fitted_s
-        return ratio / (self.other_s / self.fitted_s) - 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -100,28 +72,45 @@ def side_by_side() -> str:
     return "\n".join(table(head, rows))
 
 
-def compared() -> list[Compared]:
-    """Return the long times of both recordings beside those of the virtual GPUs."""
+def compared() -> pd.DataFrame:
+    """Return the long times of both recordings beside those of the virtual GPUs, with errors."""
     first, second = _timed(FITTED), _timed(OTHER)
-    return [
-        Compared(
-            point.task.workload,
-            point.median_s,
-            second[key].median_s,
-            *(
-                predict_by_kernels(
-                    point.task.workload,
-                    point.task.size,
-                    point.task.dtype,
-                    gpus.gpu(name),
-                    point.task.cache,
-                ).duration_s
-                for name in ("H200", "H100")
-            ),
-        )
-        for key, point in first.items()
-        if key in second and point.median_s >= LEAST_S
-    ]
+    return with_errors(
+        [
+            (
+                task.workload,
+                point.median_s,
+                second[key].median_s,
+                *(
+                    predict_by_kernels(
+                        task.workload, task.size, task.dtype, gpus.gpu(name), task.cache
+                    ).duration_s
+                    for name in ("H200", "H100")
+                ),
+            )
+            for key, point in first.items()
+            for task in [point.task]
+            if key in second and point.median_s >= LEAST_S
+        ]
+    )
+
+
+def with_errors(times_s: Sequence[tuple[str, float, float, float, float]]) -> pd.DataFrame:
+    """Return a row for each workload, recorded and virtual on the fitted GPU and on the other.
+
+    The error of the ratio between both GPUs is that of the rules between two data sheets.
+    """
+    columns = ("workload", "fitted_s", "other_s", "virtual_fitted_s", "virtual_other_s")
+    found = pd.DataFrame(times_s, columns=columns)
+    family_of = {name: family for family, names in FAMILIES for name in names}
+    return found.assign(
+        family=found["workload"].map(family_of),
+        recorded=found["other_s"] / found["fitted_s"],
+        virtual=found["virtual_other_s"] / found["virtual_fitted_s"],
+        error=found["virtual_other_s"] / found["other_s"] - 1,
+        fitted_error=found["virtual_fitted_s"] / found["fitted_s"] - 1,
+        ratio_error=lambda rows: rows["virtual"] / rows["recorded"] - 1,
+    )
 
 
 def _timed(name: str) -> dict[str, Point]:
@@ -132,44 +121,25 @@ def _timed(name: str) -> dict[str, Point]:
     }
 
 
-def extrapolated(found: Iterable[Compared]) -> str:
+def extrapolated(found: pd.DataFrame) -> str:
     """Return a table of the errors of each family of workloads, and of all."""
-    family_of = {name: family for family, names in FAMILIES for name in names}
-    groups: dict[str, list[Compared]] = defaultdict(list)
-    for each in found:
-        groups[family_of[each.workload]].append(each)
-    groups = {"all": [each for group in groups.values() for each in group], **groups}
+    groups = [("all", found), *found.groupby("family", sort=False)]
     rows = [
         [
-            family,
+            str(family),
             str(len(group)),
-            f"{statistics.median(each.other_s / each.fitted_s for each in group):.2f}",
-            f"{statistics.median(e.virtual_other_s / e.virtual_fitted_s for e in group):.2f}",
-            *_errors(group, lambda each: each.ratio_error),
-            *_errors(group, lambda each: each.error),
-            *_errors(group, lambda each: each.fitted_error),
+            f"{group['recorded'].median():.2f}",
+            f"{group['virtual'].median():.2f}",
+            *(
+                percent(float(np.quantile(group[name].abs(), share, method=how)))
+                for name in ("ratio_error", "error", "fitted_error")
+                for share, how in ((0.5, "linear"), (0.9, "inverted_cdf"))
+            ),
         ]
-        for family, group in groups.items()
+        for family, group in groups
     ]
-    head = [
-        "family",
-        "times",
-        "H100 / H200, recorded",
-        "virtual",
-        "error of the ratio",
-        "p90",
-        "error on the H100",
-        "p90",
-        "on the H200",
-        "p90",
-    ]
-    return "\n".join(table(head, rows))
-
-
-def _errors(group: Sequence[Compared], of: Callable[[Compared], float]) -> list[str]:
-    errors = sorted(abs(of(each)) for each in group)
-    p90 = errors[min(len(errors) - 1, math.ceil(0.9 * len(errors)) - 1)]
-    return [f"{statistics.median(errors):.1%}", f"{p90:.1%}"]
+    errors = ("error of the ratio", "p90", "error on the H100", "p90", "on the H200", "p90")
+    return "\n".join(table(["family", "times", "H100 / H200, recorded", "virtual", *errors], rows))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pytest
 
 from gpulab.core.errors import GpulabError, InvalidOptionError
 from gpulab.core.foreign_text import one_line
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import counted
 
 if TYPE_CHECKING:
@@ -85,14 +86,14 @@ class GpuBenchmark:
         from gpulab import timing
 
         __tracebackhide__ = True  # pytest then shows the line of the test
-        name = f"{self._name} {label}".strip()
-        if any(each.measurement.label == name for each in self._results):
-            raise InvalidOptionError(
-                f"two benchmarks of {self._name} have the label {label!r}; give each one of its "
-                'own: gpu_benchmark(work, label="forward")'
-            )
-        base = None if self._base is None else self._base.named(name)
-        try:
+        with UsersTraceback():
+            name = f"{self._name} {label}".strip()
+            if any(each.measurement.label == name for each in self._results):
+                raise InvalidOptionError(
+                    f"two benchmarks of {self._name} have the label {label!r}; give each one of "
+                    'its own: gpu_benchmark(work, label="forward")'
+                )
+            base = None if self._base is None else self._base.named(name)
             options.setdefault("precision", _PRECISION)
             for pause_s in _PAUSES_S:
                 time.sleep(pause_s)
@@ -100,10 +101,8 @@ class GpuBenchmark:
                 result = timing.BenchmarkResult(measurement, base)
                 if not result.has_another_clock:
                     break
-        except GpulabError as error:
-            raise error.with_traceback(None) from None
-        self._results.append(result)
-        return result
+            self._results.append(result)
+            return result
 
     def counts(self, work: Callable[[], object]) -> "CallCounts":
         """Return what a call does: kernels, copied bytes, waits, and the most memory it needs.
@@ -113,7 +112,8 @@ class GpuBenchmark:
         """
         from gpulab.tracing import call_counts
 
-        return call_counts(work)
+        with UsersTraceback():
+            return call_counts(work)
 
 
 @pytest.fixture

@@ -88,33 +88,12 @@ def test_unknown_command(typo: str, hint: str) -> None:
     assert result.stderr.endswith(f"Error: there is no command {typo!r}; {hint}\n")
 
 
-def test_unknown_option() -> None:
-    """A mistyped option is answered with the nearest one."""
-    result = _run("lab", "--no-browsr")
-    assert result.exit_code == 2
-    assert "--no-browser" in result.stderr
-
-
-def test_port_out_of_range() -> None:
-    """A port that cannot exist is refused with the range, before anything is done."""
-    result = _run("lab", "--port", "70000")
-    assert result.exit_code == 2
-    assert "70000 is not in the range 1<=x<=65535" in result.stderr
-
-
 def test_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The report is printed as it is, or as JSON."""
     report = _report.Report((_report.DiagnosisRow("GPU", "none", "no driver", "a virtual one"),))
     monkeypatch.setattr(device, "doctor", lambda: report)
     assert _run("doctor").output == f"{report}\n"
     assert json.loads(_run("doctor", "--json").output) == report.to_dict()
-
-
-def test_doctor_on_this_machine() -> None:
-    """On any machine the report is printed and the exit code is 0."""
-    result = _run("doctor", "--json")
-    assert result.exit_code == 0
-    assert len(json.loads(result.output)["rows"]) == 9
 
 
 def test_build_notebooks_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,12 +112,6 @@ def test_build_notebooks_names_what_differs(monkeypatch: pytest.MonkeyPatch) -> 
     )
     assert _run("build-notebooks").output == "2 written\n"
     assert asked == [(ROOT / "notebooks", True), (ROOT / "notebooks", False)]
-
-
-def test_build_notebooks_has_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If every notebook is up to date, the command says so."""
-    monkeypatch.setattr(lessons, "build_all", lambda _folder, **_options: ())
-    assert _run("build-notebooks", "--check").output == "all notebooks are up to date\n"
 
 
 def test_folder_is_a_file(tmp_path: Path) -> None:
@@ -293,18 +266,6 @@ def test_two_statements_are_timed_in_turns() -> None:
     done = _time("-r", "10", "b = a + b; b = a + b", "--vs", "a + b", "--at-most", "1.5")
     assert "b = a + b; b = a + b takes longer: b = a + b; b = a + b / a + b = " in done.stdout
     assert done.exit_code == 1
-
-
-def test_counts_give_rates() -> None:
-    """--flops and --bytes print FLOP/s and bytes per second."""
-    done = _time("a.view(256, 256) @ a.view(256, 256)", "--flops", "auto", "--bytes", "786432")
-    assert "% of the float32 peak (data sheet); FLOPs counted by PyTorch" in done.output
-    assert "% of the memory bandwidth (data sheet); bytes as given" in done.output
-
-
-def test_a_ladder_is_printed() -> None:
-    """--ladder shows the table of all methods."""
-    assert _time("--ladder", "--max-time", "0.01", "a + b").stdout.startswith("rung ")
 
 
 SCRIPT = """

@@ -11,7 +11,6 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -101,13 +100,6 @@ def test_workers_get_a_function_that_no_module_has(executor: Executor) -> None:
     assert there["median_s"].tolist() == pytest.approx(here["median_s"].tolist(), rel=0.05)
 
 
-def test_each_worker_is_a_process_with_all_threads(executor: Executor) -> None:
-    """Each worker is its own process, and Dask's limit of one CPU thread is not set."""
-    found = on_workers(executor, lambda: (os.getpid(), os.environ.get("OMP_NUM_THREADS")))
-    assert len({process for process, _ in found} | {os.getpid()}) == 3
-    assert {threads for _, threads in found} == {os.environ.get("OMP_NUM_THREADS")}
-
-
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="it needs Linux's /proc")
 def test_a_worker_sees_its_gpu_from_the_first_instruction(executor: Executor) -> None:
     """A worker starts with CUDA_VISIBLE_DEVICES, so even an import cannot use another GPU."""
@@ -127,13 +119,6 @@ def test_a_killed_worker_loses_nothing(executor: Executor) -> None:
     assert (found.failures(), found.missing, found.stopped_by) == ((), (), "")
     executor._client.wait_for_workers(2, timeout=3600)  # type: ignore[attr-defined]  # Dask's
     assert victim not in on_workers(executor, os.getpid)
-
-
-def test_another_gpu_can_be_asked_of_the_same_workers(executor: Executor) -> None:
-    """Workers take the GPU of the sweep, not the one that they were started with."""
-    with gpulab.virtual_gpu("T4"):
-        found = sweep(TASKS[:2], executor=executor, progress=False)
-    assert {point.device_name for point in found.points} == {"Tesla T4"}
 
 
 def test_the_cluster_listens_on_loopback_only(executor: Executor) -> None:
@@ -176,24 +161,6 @@ def test_a_stranger_is_refused(executor: Executor) -> None:
         wrapped.recv(1)
 
 
-class FakeKeys:
-    """Keys as Dask makes them."""
-
-    @staticmethod
-    def temporary() -> str:
-        """Return a stand-in for keys."""
-        return "keys"
-
-
-@pytest.mark.parametrize(("found", "keys"), [(None, None), ("cryptography", "keys")])
-def test_there_are_keys_where_they_can_be_made(
-    monkeypatch: pytest.MonkeyPatch, found: str | None, keys: str | None
-) -> None:
-    """The cluster has TLS keys if the optional package that makes them is installed."""
-    monkeypatch.setattr(cluster, "find_spec", lambda _name: found)
-    assert cluster._temporary_keys(SimpleNamespace(Security=FakeKeys)) == keys
-
-
 def test_pages_come_where_they_are_asked_for() -> None:
     """With a port for the dashboard, Dask serves its pages there, on loopback."""
     distributed = pytest.importorskip("distributed")
@@ -205,18 +172,6 @@ def test_pages_come_where_they_are_asked_for() -> None:
                 assert answer.read() == b"ok"
             assert all(port.is_on_loopback for port in ports_of(psutil.Process()))
             assert scheduler.scheduler.http_server.port == port
-
-
-@pytest.mark.parametrize("port", [0, -1, 65536])
-def test_ports_are_checked(port: int) -> None:
-    """A number that is no port is refused before anything is started."""
-    with (
-        gpulab.virtual_gpu("A100"),
-        pytest.raises(InvalidOptionError) as error,
-        cluster.local(dashboard_port=port),
-    ):
-        pass
-    assert str(error.value) == f"dashboard_port={port}; it must be from 1 to 65535, e.g. 8787"
 
 
 def no_gpu() -> _probe.Obstacle:

@@ -3,7 +3,6 @@
     python -m benchmarks.accuracy run
     python -m benchmarks.accuracy summary
     python -m benchmarks.accuracy report --write docs/accuracy.md
-    python -m benchmarks.accuracy check
 
 run      times some sixty cases with every tool that can be found, on the GPU in use, and reads
          the driver's records before and after each answer in the same state of the cache. It takes
@@ -11,7 +10,6 @@ run      times some sixty cases with every tool that can be found, on the GPU in
          --virtual tries the program on the virtual GPU, and its figures mean nothing.
 summary  prints the goals of gpulab.measure beside what a run measured.
 report   makes the tables and the figure from the results of a run.
-check    checks the catalogue of workloads against float64.
 """
 
 import argparse
@@ -20,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.environment import gpu_in_use
 from benchmarks.common.folders import RESULTS
 
 # The default, so that `report` makes the page again from the results in the repository, without a
@@ -58,29 +55,12 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.add_argument("--image", type=Path, default=None, help="file of the figure")
     report.set_defaults(command=_report)
-    check = commands.add_parser("check", help="check the catalogue against float64")
-    check.add_argument("--virtual", action="store_true", help="run on the virtual H200")
-    check.set_defaults(command=_check)
-    _add_own_processes(commands)
     return made
-
-
-def _add_own_processes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the commands by which a run starts other processes."""
-    worker = commands.add_parser("worker")
-    worker.set_defaults(command=_worker)
-    process = commands.add_parser("process")
-    process.add_argument("--virtual", action="store_true")
-    process.set_defaults(command=_process)
-    nvbench = commands.add_parser("nvbench")
-    nvbench.add_argument("--cases", type=int, required=True)
-    nvbench.add_argument("--out", type=Path, required=True)
-    nvbench.set_defaults(command=_nvbench)
 
 
 def _run(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import print_goals
-    from benchmarks.accuracy.session import run
+    from benchmarks.accuracy.run import run
 
     run(
         options.out,
@@ -104,34 +84,6 @@ def _report(options: argparse.Namespace) -> None:
     from benchmarks.accuracy.report import write
 
     write(options.results, options.write, options.image)
-
-
-def _check(options: argparse.Namespace) -> None:
-    from gpulab.workloads import WORKLOADS
-
-    with gpu_in_use(virtual=options.virtual):
-        for listed in WORKLOADS.values():
-            for dtype in listed.dtypes:
-                print(f"{listed.name} {dtype}: {listed.check(dtype=dtype)}", flush=True)
-
-
-def _worker(_options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.worker import serve
-
-    serve()
-
-
-def _process(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.processes import serve
-
-    with gpu_in_use(virtual=options.virtual):
-        serve()
-
-
-def _nvbench(options: argparse.Namespace) -> None:
-    from benchmarks.accuracy.nvbench import NAMES, run
-
-    run(NAMES[: options.cases], options.out)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,14 @@ A run that ends early has timed the first cases only, so the groups alternate, a
 begins with its most informative cases.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
 import torch
 
 from gpulab.device.work import Work
-from gpulab.workloads import workload
-
-Part = tuple[str, int, str]
+from gpulab.workloads import Workload, workload
 
 # 4 MiB of float32, as the names of the two copies between host and GPU say.
 _N_UPLOADED = 1 << 20
@@ -38,17 +36,22 @@ class Case:
     build: Callable[[], Work]
 
 
-def _one(group: str, name: str, size: int, dtype: str = "float32") -> Case:
-    listed = workload(name)
+def _one(group: str, text: str) -> Case:
+    """Return a case from its text, such as ``"add 262144"`` or ``"linear 1 float16"``."""
+    listed, size, dtype = _parts(text)
     return Case(listed.title(size, dtype), group, lambda: listed.make(size, dtype))
 
 
-def _chain(name: str, parts: Iterable[Part]) -> Case:
+def _parts(text: str) -> tuple[Workload, int, str]:
+    name, size, *dtype = text.split()
+    return workload(name), int(size), dtype[0] if dtype else "float32"
+
+
+def _chain(name: str, *texts: str) -> Case:
     """Return a case of several operations, one after the other."""
-    listed = tuple(parts)
 
     def build() -> Work:
-        works = [workload(op).make(size, dtype) for op, size, dtype in listed]
+        works = [listed.make(size, dtype) for listed, size, dtype in map(_parts, texts)]
 
         def work() -> None:
             for part in works:
@@ -71,111 +74,80 @@ def _download() -> Work:
     return lambda: target.copy_(source, non_blocking=True)
 
 
-_HALF, _BRAIN, _DOUBLE = "float16", "bfloat16", "float64"
-
-_GROUPS = (
-    (
-        _one("elementwise", "add", 1 << 18),
-        _one("elementwise", "add", 1 << 22),
-        _one("elementwise", "gelu", 1 << 20, _BRAIN),
-        _one("elementwise", "add", 1 << 26),
-        _one("elementwise", "add", 1 << 10),
-        _one("elementwise", "exp", 1 << 24, _HALF),
-        _one("elementwise", "dropout", 1 << 22),
-        _one("elementwise", "add", 1 << 28),
-        _one("elementwise", "add", 1 << 20),
-        _one("elementwise", "add", 1 << 24),
+# Each operation of the catalogue with its size, and its type unless that is float32.
+_GROUPS: dict[str, tuple[str | Case, ...]] = {
+    "elementwise": (
+        *("add 262144", "add 4194304", "gelu 1048576 bfloat16", "add 67108864", "add 1024"),
+        *("exp 16777216 float16", "dropout 4194304", "add 268435456", "add 1048576"),
+        *("add 16777216",),
     ),
-    (
-        _one("products", "matmul", 1024, _HALF),
-        _one("products", "matmul", 512),
-        _one("products", "matmul", 4096, _BRAIN),
-        _one("products", "matmul", 2048, _DOUBLE),
-        _one("products", "matmul_odd", 1024, _HALF),
-        _one("products", "matmul", 2048),
-        _one("products", "matmul", 8192, _HALF),
-        _one("products", "matmul_odd", 2048),
-        _one("products", "matmul", 512, _HALF),
-        _one("products", "matmul", 6144),
-        _one("products", "matmul", 2048, _BRAIN),
-        _one("products", "matmul", 4096),
+    "products": (
+        *("matmul 1024 float16", "matmul 512", "matmul 4096 bfloat16", "matmul 2048 float64"),
+        *("matmul_odd 1024 float16", "matmul 2048", "matmul 8192 float16", "matmul_odd 2048"),
+        *("matmul 512 float16", "matmul 6144", "matmul 2048 bfloat16", "matmul 4096"),
     ),
-    (
-        _one("reductions", "sum", 1 << 22),
-        _one("reductions", "sum", 1 << 16),
-        _one("reductions", "argmax", 1 << 20),
-        _one("reductions", "mean", 1 << 26, _HALF),
-        _one("reductions", "cumsum", 1024),
-        _one("reductions", "sum", 1 << 28),
+    "reductions": (
+        *("sum 4194304", "sum 65536", "argmax 1048576", "mean 67108864 float16"),
+        *("cumsum 1024", "sum 268435456"),
     ),
-    (
-        _one("layers", "softmax", 1024),
-        _one("layers", "layer_norm", 256, _HALF),
-        _one("layers", "rms_norm", 4096, _BRAIN),
-        _one("layers", "softmax", 16384),
-        _one("layers", "cross_entropy", 1024),
-        _one("layers", "layer_norm", 4096),
-        _one("layers", "softmax", 16),
+    "layers": (
+        *("softmax 1024", "layer_norm 256 float16", "rms_norm 4096 bfloat16"),
+        *("softmax 16384", "cross_entropy 1024", "layer_norm 4096", "softmax 16"),
     ),
-    (
-        _one("batched", "linear", 1, _HALF),
-        _one("batched", "bmm", 256, _HALF),
-        _one("batched", "attention", 1024, _HALF),
-        _one("batched", "linear", 128, _BRAIN),
-        _one("batched", "bmm", 128),
-        _one("batched", "attention", 4096, _BRAIN),
+    "batched": (
+        *("linear 1 float16", "bmm 256 float16", "attention 1024 float16"),
+        *("linear 128 bfloat16", "bmm 128", "attention 4096 bfloat16"),
     ),
-    (
-        _one("convolutions", "conv3x3", 16, _HALF),
-        _one("convolutions", "conv1x1", 16, _HALF),
-        _one("convolutions", "conv_depthwise", 16, _HALF),
-        _one("convolutions", "conv3x3", 64),
+    "convolutions": (
+        *("conv3x3 16 float16", "conv1x1 16 float16", "conv_depthwise 16 float16"),
+        *("conv3x3 64",),
     ),
-    (
-        _one("copies", "copy", 1 << 22),
+    "copies": (
+        *("copy 4194304",),
         Case("copy to the GPU, 4 MiB pinned", "copies", _upload),
-        _one("copies", "transposed_copy", 4096),
-        _one("copies", "copy", 1 << 26),
+        *("transposed_copy 4096", "copy 67108864"),
         Case("copy from the GPU, 4 MiB pinned", "copies", _download),
-        _one("copies", "copy", 1 << 16),
+        *("copy 65536",),
     ),
-    (
-        _one("indexed", "embedding", 4096),
-        _one("indexed", "sort", 64),
-        _one("indexed", "gather", 4096),
-        _one("indexed", "topk", 256),
-        _one("indexed", "scatter_add", 1024),
-        _one("indexed", "sort", 4096),
-        _one("indexed", "fft", 4096),
+    "indexed": (
+        *("embedding 4096", "sort 64", "gather 4096", "topk 256", "scatter_add 1024"),
+        *("sort 4096", "fft 4096"),
     ),
-    (
+    "chains": (
         _chain(
             "linear, gelu, linear",
-            [("linear", 128, _HALF), ("gelu", 1 << 19, _HALF), ("linear", 128, _HALF)],
+            "linear 128 float16",
+            "gelu 524288 float16",
+            "linear 128 float16",
         ),
-        _chain("ten adds", [("add", 1 << 18, "float32")] * 10),
-        _one("chains", "adam", 1 << 20),
+        _chain("ten adds", *["add 262144"] * 10),
+        *("adam 1048576",),
         _chain(
             "norm, product, softmax",
-            [("rms_norm", 512, _BRAIN), ("matmul", 4096, _BRAIN), ("softmax", 512, _BRAIN)],
+            "rms_norm 512 bfloat16",
+            "matmul 4096 bfloat16",
+            "softmax 512 bfloat16",
         ),
-        _one("chains", "adam", 1 << 24),
+        *("adam 16777216",),
     ),
-)
+}
+
+
+def _cases(group: str) -> Iterator[Case]:
+    for each in _GROUPS[group]:
+        yield _one(group, each) if isinstance(each, str) else each
+
 
 # One case of each group in turn, so that a run that ends early has seen every group.
-CASES = tuple(case for row in zip_longest(*_GROUPS) for case in row if case is not None)
+CASES = tuple(case for row in zip_longest(*map(_cases, _GROUPS)) for case in row if case)
 
 # Kernels of about 10 to 16 µs (cold cache, H200), to compare the medians of fresh processes.
-SHORT_CASES = (
-    _one("batched", "linear", 1, _HALF),
-    _one("elementwise", "add", 1 << 22),
-    _one("reductions", "sum", 1 << 22),
-    _one("layers", "softmax", 1024),
-    _one("layers", "rms_norm", 1024),
-    _one("products", "matmul", 512),
-    _one("batched", "bmm", 128),
-    _one("convolutions", "conv1x1", 16, _HALF),
+SHORT_CASES = tuple(
+    _one("short", text)
+    for text in (
+        *("linear 1 float16", "add 4194304", "sum 4194304", "softmax 1024", "rms_norm 1024"),
+        *("matmul 512", "bmm 128", "conv1x1 16 float16"),
+    )
 )
 
 

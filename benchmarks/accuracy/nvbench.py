@@ -4,12 +4,14 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks.accuracy.cases import find
+from benchmarks.common.own_process import Answerer, OwnProcess
 from benchmarks.common.referee import HOT, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
 
@@ -37,7 +39,30 @@ def tools() -> tuple[Tool, Tool]:
     )
 
 
-def run(names: Sequence[str], out: Path) -> None:
+def answers(n_cases: int, out: Path, limit_s: float) -> Record:
+    """Return NVBench's answers about the first cases, by case and tool; empty if there are none.
+
+    It runs in its own process, so that a kernel that never ends cannot stop this one, and writes
+    its file after each case, so that an end by the limit still leaves answers.
+    """
+    if limit_s <= 0:
+        return {}
+    process = OwnProcess(partial(_begin, out))
+    try:
+        process.ask(NAMES[:n_cases], limit_s)
+    except (TimeoutError, RuntimeError) as error:
+        print(f"NVBench: {error}")
+    process.close()
+    found: Record = json.loads(out.read_text("utf-8")) if out.exists() else {}
+    out.unlink(missing_ok=True)
+    return found
+
+
+def _begin(out: Path) -> Answerer:
+    return lambda names: _run(names, out)
+
+
+def _run(names: Sequence[str], out: Path) -> None:
     """Run NVBench on some cases and write its answers and the referee's, by case and tool."""
     from cuda import bench
     from cuda.bench.results import BenchmarkResult

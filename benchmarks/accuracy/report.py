@@ -1,19 +1,24 @@
 """The table and the figure of the accuracy benchmark, made from its results by one command."""
 
 import json
+import math
 import os
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.accuracy.summary import Record, Row, own_row, range_us, rows
+import pandas as pd
+
 from benchmarks.common.folders import IMAGES
 from benchmarks.common.markdown import put_between_markers, source, table
 from benchmarks.common.tool import DEFAULT
 from gpulab.core.palette import FAINT, INK, ROLES, SERIES
 
+Record = dict[str, Any]
+
 _IMAGE = IMAGES / "accuracy-h200.png"
+_SHORT_US = 1000.0  # answers about work shorter than this have a goal for their wall time
 
 # Any two colours differ for readers of any colour vision; marks differ too, for print.
 _SHOWN = (
@@ -33,91 +38,130 @@ _COLUMNS = (
 )
 
 
+def answers(results: Record) -> pd.DataFrame:
+    """Return a row for each answer of a tool, in microseconds, with its signed errors.
+
+    ``referee_us`` is the referee's median. It includes the gaps between kernels if the tool counts
+    them, minus what the profiler adds to these gaps; ``recorded_us`` is the same before that, and
+    ``clean_us`` after a flush that leaves no dirty lines.
+    """
+    rows = []
+    for name, tool in results["tools"].items():
+        for case in results["cases"]:
+            answer = case.get("answers", {}).get(name, {"error": ""})
+            if "error" not in answer:
+                # As `_spread` of benchmarks.accuracy.run writes them.
+                _, span_us, _, busy_us = case["read_us"]
+                clean_us = span_us - case["stretch_us"] if tool["counts_gaps"] else busy_us
+                about = {"tool": name, "is_hot": tool["state"] == "hot", "clean_us": clean_us}
+                nothing = {"low_us": math.nan, "high_us": math.nan}
+                rows.append({**about, "n_records": case["n_records"], **nothing, **answer})
+    found = pd.DataFrame(rows)
+    found["error_us"] = found["us"] - found["referee_us"]
+    found["error"] = found["error_us"] / found["referee_us"]
+    found["recorded_error"] = found["us"] / found["recorded_us"] - 1
+    found["clean_error"] = found["us"] / found["clean_us"] - 1
+    return found
+
+
+def _of(found: pd.DataFrame, name: str = DEFAULT) -> pd.DataFrame:
+    return found[found["tool"] == name]
+
+
+def coverage(of_tool: pd.DataFrame) -> str:
+    """Return in how many percent the intervals contain the referee's median; "" without any."""
+    known = of_tool[of_tool["low_us"].notna()]
+    holds = (known["low_us"] <= known["referee_us"]) & (known["referee_us"] <= known["high_us"])
+    return f"{100 * holds.mean():.0f} %" if len(known) else ""
+
+
 def write(results_path: Path, page: Path | None, image: Path | None) -> None:
     """Print the report, draw the figure and, if a page is given, put both between its markers."""
     results = json.loads(results_path.read_text("utf-8"))
     image = image or _IMAGE
     draw(results, image)
-    folder = page.parent if page else Path.cwd()
-    shown = Path(os.path.relpath(image, folder)).as_posix()
+    shown = Path(os.path.relpath(image, page.parent if page else Path.cwd())).as_posix()
     text = "\n".join(report(results, shown))
     if page is None:
         print(text)
-        return
-    put_between_markers(page, "accuracy", text)
-    print(f"{page} and {image} were written")
+    else:
+        put_between_markers(page, "accuracy", text)
+        print(f"{page} and {image} were written")
 
 
 def print_goals(results_path: Path) -> None:
     """Print each goal of ``gpulab.measure`` and what a run measured."""
     results = json.loads(results_path.read_text("utf-8"))
-    own = own_row(rows(results))
-    if own is None:
+    own = _of(answers(results))
+    if own.empty:
         raise SystemExit(f"{results_path} contains no answer of gpulab.measure")
-    print(f"gpulab.measure, {len(own.points)} workloads on {results['provenance']['gpu']}:")
+    print(f"gpulab.measure, {len(own)} workloads on {results['provenance']['gpu']}:")
     for goal, measured in goals(results, own):
         print(f"  {goal}: {measured}")
 
 
 def report(results: Record, image: str) -> Iterator[str]:
     """Yield the lines of the report."""
-    known = rows(results)
-    least_us, most_us = range_us(results)
+    found = answers(results)
+    times_us = [case["read_us"][1] for case in results["cases"] if "read_us" in case]
+    shortest, longest = _time(min(times_us)), _time(max(times_us))
     n_cases = sum("answers" in case for case in results["cases"])
-    at = results["provenance"]
     yield (
-        f"One run timed {n_cases} workloads from {_time(least_us)} to {_time(most_us)} with "
-        "every tool. Each answer is compared with the driver's own kernel records, which were "
-        "read before and after it with the cache in the same state."
+        f"One run timed {n_cases} workloads from {shortest} to {longest} with every tool. Each "
+        "answer is compared with the driver's own kernel records, which were read before and "
+        "after it with the cache in the same state."
     )
     yield ""
-    yield f"![{_alt(known)}]({image})"
+    yield f"![{_alt(found)}]({image})"
     yield ""
-    for title, hot in (("cold cache", False), ("warm cache", True)):
-        yield from _tools_table(title, [row for row in known if row.is_hot is hot])
+    for title, is_hot in (("cold cache", False), ("warm cache", True)):
+        yield from _tools_table(title, found[found["is_hot"] == is_hot])
         yield ""
-    own = own_row(known)
-    if own is not None:
+    own = _of(found)
+    if not own.empty:
         head = ["goal of `gpulab.measure`", "measured"]
         yield from table(head, list(goals(results, own)), n_names=2)
         yield ""
-    yield from _notes(results, known)
+    yield from _notes(results, own)
     yield ""
     command = "python -m benchmarks.accuracy report --write docs/accuracy.md"
-    yield f"{source(at)} `{command}` made this part."
+    yield f"{source(results['provenance'])} `{command}` made this part."
 
 
-def _tools_table(title: str, listed: Sequence[Row]) -> list[str]:
-    clean = not any(row.is_hot for row in listed)
-    head = [title, *_COLUMNS, *(["against a clean cold cache"] if clean else [])]
+def _tools_table(title: str, found: pd.DataFrame) -> list[str]:
+    is_clean = not found["is_hot"].any()
+    head = [title, *_COLUMNS, *(["against a clean cold cache"] if is_clean else [])]
     # The best tool comes first, whoever made it.
-    ordered = sorted(listed, key=lambda row: row.median_error)
-    return table(head, [_cells(row, clean=clean) for row in ordered])
+    tools = [group for _, group in found.groupby("tool", sort=False)]
+    tools.sort(key=lambda group: group["error"].abs().median())
+    return table(head, [_cells(group, is_clean=is_clean) for group in tools])
 
 
-def _cells(row: Row, *, clean: bool) -> list[str]:
-    own, comma, rest = row.name.partition(",")
+def _cells(of_tool: pd.DataFrame, *, is_clean: bool) -> list[str]:
+    name = of_tool["tool"].iloc[0]
+    own, comma, rest = name.partition(",")
+    sizes = of_tool["error"].abs()
     return [
-        f"**`gpulab.{own}`{comma}{rest}**" if own == DEFAULT else row.name,
-        str(len(row.points)),
-        f"{row.median_error_us:.2f} µs",
-        _percent(row.median_error),
-        _percent(row.mean_error),
-        _percent(row.worst.error, sign=True),
-        f"{row.bias_us:+.2f} µs",
-        "-" if row.coverage is None else f"{100 * row.coverage:.0f} %",
-        f"{row.wall_s:.3f} s",
-        *([_percent(row.clean_error)] if clean else []),
+        f"**`gpulab.{own}`{comma}{rest}**" if own == DEFAULT else name,
+        str(len(of_tool)),
+        f"{of_tool['error_us'].abs().median():.2f} µs",
+        _percent(sizes.median()),
+        _percent(sizes.mean()),
+        _percent(of_tool["error"][sizes.idxmax()], sign=True),
+        f"{of_tool['error_us'].median():+.2f} µs",
+        coverage(of_tool) or "-",
+        f"{of_tool['wall_s'].median():.3f} s",
+        *([_percent(of_tool["clean_error"].abs().mean())] if is_clean else []),
     ]
 
 
-def goals(results: Record, own: Row) -> Iterator[tuple[str, str]]:
+def goals(results: Record, own: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield each goal of ``gpulab.measure`` and what was measured."""
-    yield "median error at most 0.10 µs", f"{own.median_error_us:.3f} µs"
-    yield "mean relative error at most 1.5 %", _percent(own.mean_error)
-    coverage = "none" if own.coverage is None else f"{100 * own.coverage:.0f} %"
-    yield "interval contains the referee's median in 90 to 99 %", coverage
-    yield "an answer within 0.05 s for work under 1 ms", f"{own.short_wall_s:.3f} s"
+    yield "median error at most 0.10 µs", f"{own['error_us'].abs().median():.3f} µs"
+    yield "mean relative error at most 1.5 %", _percent(own["error"].abs().mean())
+    yield "interval contains the referee's median in 90 to 99 %", coverage(own) or "none"
+    short_s = own["wall_s"][own["referee_us"] < _SHORT_US].median()
+    yield "an answer within 0.05 s for work under 1 ms", f"{short_s:.3f} s"
     processes = results.get("processes", {})
     for cache in ("cold", "hot") if processes.get("n_processes", 0) > 1 else ():
         own_spread, records = (
@@ -138,7 +182,7 @@ def _range(percents: Sequence[float]) -> str:
     return f"{statistics.median(percents):.2f} % ({least:.2f} to {most:.2f} %)"
 
 
-def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
+def _notes(results: Record, own: pd.DataFrame) -> Iterator[str]:
     yield (
         "The error is the tool's number minus the median of the records; worst and bias keep "
         "their sign. Work of several kernels counts from the start of the first to the end of "
@@ -147,47 +191,44 @@ def _notes(results: Record, known: Sequence[Row]) -> Iterator[str]:
         "A tool that flushes the cache is compared with records taken after the same kind of "
         "flush; the last column compares it with records after a flush that leaves no dirty lines."
     )
-    own = own_row(known)
-    if own is not None:
+    if not own.empty:
         yield " ".join(_by_kernels(own))
     left_out = len(results["left_out"])
     if left_out:
         yield f"{left_out} more workloads were left out because the time was up."
-    failures = {row.name: row.failures for row in known if row.failures}
-    for name, failed in failures.items():
-        reason = next(iter(failed.values()))
-        yield f"{name} gave no answer for {len(failed)} workloads. The first error: {reason}."
+    for name in results["tools"]:
+        said = [case.get("answers", {}).get(name, {}) for case in results["cases"]]
+        failed = [answer["error"] for answer in said if "error" in answer]
+        if 0 < len(failed) < sum(map(bool, said)):
+            first = failed[0]
+            yield f"{name} gave no answer for {len(failed)} workloads. The first error: {first}."
     not_run = results.get("not_run", {})
     if not_run:
         listed = "; ".join(f"{name} ({reason})" for name, reason in not_run.items())
         yield f"Not run: {listed}."
 
 
-def _by_kernels(own: Row) -> Iterator[str]:
+def _by_kernels(own: pd.DataFrame) -> Iterator[str]:
     """Yield the errors for single kernels, and for work of several, where gaps count too."""
     # Separate figures, because the pauses between kernels differ from batch to batch and decide
     # the error of several (docs/accuracy.md).
-    for single, what in ((True, "a single kernel or copy"), (False, "several")):
-        part = own.only(single=single)
-        if part.points:
+    is_single = own["n_records"] == 1
+    for part, what in ((own[is_single], "a single kernel or copy"), (own[~is_single], "several")):
+        if not part.empty:
+            uncorrected = _percent(part["recorded_error"].abs().mean())
             yield (
-                f"For the {len(part.points)} workloads that consist of {what}, the median error "
-                f"of `gpulab.measure` is {part.median_error_us:.2f} µs, the mean "
-                f"{_percent(part.mean_error)}"
-                + (
-                    "."
-                    if single
-                    else f" ({_percent(part.recorded_error)} against uncorrected records)."
-                )
+                f"For the {len(part)} workloads that consist of {what}, the median error "
+                f"of `gpulab.measure` is {part['error_us'].abs().median():.2f} µs, the mean "
+                f"{_percent(part['error'].abs().mean())}"
+                + ("." if what != "several" else f" ({uncorrected} against uncorrected records).")
             )
 
 
-def _alt(known: Sequence[Row]) -> str:
+def _alt(found: pd.DataFrame) -> str:
     parts = [
-        f"{label} {_percent(row.median_error)}"
+        f"{label} {_percent(_of(found, name)['error'].abs().median())}"
         for name, label, _, _ in _SHOWN
-        for row in known
-        if row.name == name
+        if name in set(found["tool"])
     ]
     return (
         "Relative error of timing tools against the time on the GPU, both axes logarithmic. "
@@ -203,11 +244,22 @@ def draw(results: Record, image: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    known = {row.name: row for row in rows(results)}
+    found = answers(results)
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
     for name, label, colour, mark in _SHOWN:
-        if name in known:
-            _scatter(axes, known[name], label=label, colour=colour, mark=mark)
+        of_tool = _of(found, name)
+        if not of_tool.empty:
+            sizes = 100 * of_tool["error"].abs()
+            axes.plot(
+                of_tool["referee_us"],
+                sizes.clip(lower=_LEAST_PERCENT),
+                linestyle="none",
+                marker=mark,
+                markersize=4.5,
+                color=colour,
+                alpha=0.8,
+                label=f"{label}: median {_percent(sizes.median() / 100)}",
+            )
     axes.set(xscale="log", yscale="log")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _place: f"{value:,g}")
@@ -223,19 +275,6 @@ def draw(results: Record, image: Path) -> None:
     image.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(image, dpi=150)
     plt.close(figure)
-
-
-def _scatter(axes: Any, row: Row, *, label: str, colour: str, mark: str) -> None:  # noqa: ANN401 # matplotlib's
-    axes.plot(
-        [point.referee_us for point in row.points],
-        [max(100 * abs(point.error), _LEAST_PERCENT) for point in row.points],
-        linestyle="none",
-        marker=mark,
-        markersize=4.5,
-        color=colour,
-        alpha=0.8,
-        label=f"{label}: median {_percent(row.median_error)}",
-    )
 
 
 def _title(gpu: str) -> str:

@@ -1,62 +1,134 @@
-"""Let every tool time every case, with the referee before and after, until the time is up."""
+"""A whole run within a time limit: the cases, the magic, fresh processes, and NVBench.
+
+The referee reads before and after each answer. The file is written again after each case, so that
+nothing is lost.
+"""
 
 import itertools
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.accuracy.cases import Case
-from benchmarks.accuracy.worker import Worker
+import gpulab
+from benchmarks.accuracy import magic, nvbench, processes
+from benchmarks.accuracy.cases import CASES, Case, find
+from benchmarks.accuracy.tools import cupti_tool, tools
+from benchmarks.common.environment import clock_mhz, gpu_in_use, provenance
+from benchmarks.common.own_process import Answerer, OwnProcess
 from benchmarks.common.referee import HOT, READ, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
 from gpulab.device.work import Work
 
+SCHEMA = "gpulab.accuracy/1"
+
 _N_SLOW = 12  # number of cases for the tools that take a second for an answer
+# Seconds that the cases leave for what comes after them: for each process, and for each case of
+# NVBench.
+_PROCESS_S, _NVBENCH_S = 3.0, 7.0
+# An answer of the tool with a process of its own takes 2.3 s in the median (docs/accuracy.md); one
+# that needs 8 s has failed.
+_START_S, _ANSWER_S = 40.0, 8.0
+_N_WARM = 3
 
 Record = dict[str, Any]
+Asked = list[tuple[Tool, Callable[[], Answer]]]
 
 
-@dataclass(slots=True)
-class Results:
-    """The results so far; the file is written again after each case, so that nothing is lost.
+def run(  # noqa: PLR0913 # each is an option of the command
+    out: Path,
+    *,
+    virtual: bool,
+    limit_s: float,
+    n_cases: int | None,
+    n_processes: int,
+    n_nvbench: int,
+    beginnings: tuple[str, ...],
+) -> None:
+    """Compare every tool with the referee on every case, and write the results after each.
 
-    Attributes
-    ----------
-    path
-        The file.
-    content
-        What the file contains, as :mod:`benchmarks.accuracy.session` lays it out.
+    Only the tools whose names begin with one of ``beginnings`` take part.
     """
+    end_s = time.monotonic() + limit_s
+    known, own_process = (
+        [tool for tool in listed if tool.name.startswith(beginnings)]
+        for listed in (tools(), (cupti_tool(), *nvbench.tools()))
+    )
+    not_run = {tool.name: tool.obstacle for tool in [*known, *own_process] if tool.obstacle}
+    if virtual:
+        not_run |= {tool.name: "it needs a real GPU" for tool in own_process}
+    apart = {tool.name for tool in own_process} - set(not_run)
+    # The tool that needs CUPTI for itself, which the referee uses here.
+    worker = OwnProcess(_begin_cupti) if cupti_tool().name in apart else None
+    with gpu_in_use(virtual=virtual):
+        content = _opened(not_run) | {"tools": _described([*known, *own_process])}
+        later_s = 0.0 if virtual else _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
+        _run_cases(CASES[:n_cases], known, out, content, end_s - later_s, worker)
+        content["provenance"]["clock_after_mhz"] = clock_mhz()
+        content["magic"] = _guarded(magic.overhead)
+    if n_processes and (left_s := end_s - time.monotonic()) > 0:
+        content["processes"] = _guarded(
+            lambda: processes.run(n_processes, virtual=virtual, limit_s=left_s)
+        )
+    save(out, content)
+    if n_nvbench and nvbench.COLD in apart:
+        limit_s = min(_NVBENCH_S * n_nvbench + 10, end_s - time.monotonic())
+        answers = nvbench.answers(n_nvbench, out.with_suffix(".nvbench.json"), limit_s)
+        for case in content["cases"]:
+            case.get("answers", {}).update(answers.get(case["name"], {}))
+        if not answers:
+            content["not_run"][nvbench.COLD] = "its process left no results"
+    save(out, content)
+    print(f"{out}: {out.stat().st_size / 1024:.0f} kB")
 
-    path: Path
-    content: Record
 
-    def save(self) -> None:
-        """Write the file: a line for each answer, so that it can be read and compared."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(as_text(self.content) + "\n", "utf-8")
+def _opened(not_run: dict[str, str]) -> Record:
+    empty: Record = {"left_out": [], "magic": {}, "processes": {}, "cases": []}
+    head = {"schema": SCHEMA, "provenance": provenance(), "first_answer_s": _first_answer_s()}
+    return {**head, "not_run": not_run, **empty}
 
 
-def as_text(content: Record) -> str:
-    """Return JSON with a line for each answer, so that it can be read and compared."""
+def _first_answer_s() -> float:
+    """Return how long the first ``measure`` of a process takes; it also finds the floor."""
+    # Before the clock starts, because this creates the CUDA context, which every program pays for
+    # anyway.
+    x = torch.zeros(1 << 20, device="cuda")
+    start_s = time.perf_counter()
+    gpulab.measure(lambda: x + 1, progress=False)
+    return round(time.perf_counter() - start_s, 3)
+
+
+def _described(known: Sequence[Tool]) -> dict[str, Record]:
+    names = ("owner", "state", "interval", "counts_gaps")
+    return {tool.name: {name: getattr(tool, name) for name in names} for tool in known}
+
+
+def _guarded(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return action()
+    except Exception as error:  # noqa: BLE001 # the rest is still worth having
+        return {"error": described(error)}
+
+
+def save(path: Path, content: Record) -> None:
+    """Write JSON with a line for each answer, so that it can be read and compared."""
     head = {name: part for name, part in content.items() if name != "cases"}
     opened = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
     cases = ",\n".join(_case_text(case) for case in content["cases"])
-    return f'{opened},\n "cases": [\n{cases}\n ]\n}}'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{opened},\n "cases": [\n{cases}\n ]\n}}\n', "utf-8")
 
 
 def _case_text(case: Record) -> str:
     head = {name: part for name, part in case.items() if name != "answers"}
-    lines = [
+    answers = ",\n".join(
         f"   {_line(name)}: {_line(answer)}" for name, answer in case.get("answers", {}).items()
-    ]
-    answers = ",\n".join(lines)
+    )
     return f'{_line(head).removesuffix("}")}, "answers": {{\n{answers}\n  }}}}'
 
 
@@ -64,53 +136,53 @@ def _line(part: object) -> str:
     return json.dumps(part, ensure_ascii=False)
 
 
-@dataclass(slots=True)
-class Deadline:
-    """The moment when a run must be over.
+def _begin_cupti() -> Answerer:
+    """Return what times a case by its name, in a process of its own."""
+    tool = cupti_tool()
+    # The first use creates the CUDA context, which must not happen while another tool is timed.
+    torch.zeros(1, device="cuda")
 
-    Parameters
-    ----------
-    limit_s
-        Seconds from now, in real time on the virtual GPU, too.
-    """
+    def answer(case: str) -> Answer:
+        work = find(case).build()
+        for _ in range(_N_WARM):
+            work()
+        torch.cuda.synchronize()
+        return tool.ask(work)
 
-    limit_s: float
-    clock: Callable[[], float] = time.monotonic
-    start_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.start_s = self.clock()
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that are left; negative when it has passed."""
-        return self.start_s + self.limit_s - self.clock()
+    return answer
 
 
-def run_cases(
+def _run_cases(  # noqa: PLR0913, PLR0917 # of one caller
     cases: Iterable[Case],
-    tools: Iterable[Tool],
-    results: Results,
-    deadline: Deadline,
-    worker: Worker | None,
+    known: Iterable[Tool],
+    out: Path,
+    content: Record,
+    end_s: float,
+    worker: OwnProcess | None,
 ) -> None:
     """Compare every tool with the referee on every case, until the time is up."""
-    ready = [tool for tool in tools if not tool.obstacle]
+    if worker is not None:  # loading would disturb the other timings
+        with suppress(RuntimeError, TimeoutError):  # `ask` raises it again
+            worker.wait_until_ready(_START_S)
+    ready = [tool for tool in known if not tool.obstacle]
     quick = [tool for tool in ready if not tool.is_slow]
     for place, case in enumerate(cases):
-        if deadline.left_s < 0:
-            results.content["left_out"].append(case.name)
+        start_s = time.monotonic()
+        if start_s > end_s:
+            content["left_out"].append(case.name)
             continue
-        start_s = deadline.left_s
         try:
             is_first = place < _N_SLOW
-            record = run_case(case, ready if is_first else quick, worker if is_first else None)
+            record = _run_case(case, ready if is_first else quick, worker if is_first else None)
         except Exception as error:  # noqa: BLE001 # the other cases are still worth having
             record = {"name": case.name, "group": case.group, "error": described(error)}
-        record["took_s"] = round(start_s - deadline.left_s, 2)
-        results.content["cases"].append(record)
-        results.save()
-        print(f"{deadline.left_s:6.0f} s left  {case.name}: {_short(record)}", flush=True)
+        now_s = time.monotonic()
+        record["took_s"] = round(now_s - start_s, 2)
+        content["cases"].append(record)
+        save(out, content)
+        print(f"{end_s - now_s:6.0f} s left  {case.name}: {_short(record)}", flush=True)
+    if worker is not None:
+        worker.close()
 
 
 def _short(record: Record) -> str:
@@ -122,14 +194,14 @@ def _short(record: Record) -> str:
     return f"{said.get('us')} µs by measure, {said.get('referee_us')} by the referee"
 
 
-def run_case(case: Case, tools: Iterable[Tool], worker: Worker | None) -> Record:
+def _run_case(case: Case, known: Iterable[Tool], worker: OwnProcess | None) -> Record:
     """Return each tool's answer about a case, with the referee's readings."""
     work = case.build()
     referee = Referee(work)
     answers: dict[str, Record] = {}
-    asked = [(tool, _asker(tool, work)) for tool in tools]
+    asked: Asked = [(tool, _asker(tool, work)) for tool in known]
     if worker is not None:
-        asked.append((worker.tool, lambda: worker.ask(case.name)))
+        asked.append((cupti_tool(), lambda: worker.ask(case.name, _ANSWER_S)))
     for _, group in itertools.groupby(asked, key=lambda pair: pair[0].state):
         answers |= _judge(list(group), referee)
     # Read for every case, whatever tools took part: the report compares each answer with a clean
@@ -149,7 +221,7 @@ def _asker(tool: Tool, work: Work) -> Callable[[], Answer]:
     return lambda: tool.ask(work)
 
 
-def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> dict[str, Record]:
+def _judge(asked: Asked, referee: Referee) -> dict[str, Record]:
     """Return the answers of tools that time in one cache state, each between two readings."""
     answers: dict[str, Record] = {}
     before = referee.read(asked[0][0].state)
@@ -157,17 +229,15 @@ def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> 
         torch.cuda.synchronize()
         start_s = time.perf_counter()
         try:
-            answer, failure = ask(), ""
+            answer = ask()
         except Exception as error:  # noqa: BLE001 # a tool's failure is a result
-            answer, failure = None, described(error)
-        wall_s = time.perf_counter() - start_s
-        if answer is None:
             torch.cuda.synchronize()
             # A tool that failed has no reading after it, so the next tool needs a new one before
             # it.
-            answers[tool.name] = {"error": failure}
+            answers[tool.name] = {"error": described(error)}
             before = referee.read(tool.state)
             continue
+        wall_s = time.perf_counter() - start_s
         after = referee.read(tool.state)
         answers[tool.name] = judged(tool, answer, before, after) | {"wall_s": round(wall_s, 5)}
         # The tools are sorted by the state of the cache, so one reading is both the last after
@@ -179,9 +249,5 @@ def _judge(asked: list[tuple[Tool, Callable[[], Answer]]], referee: Referee) -> 
 def _spread(reading: Reading) -> list[float]:
     """Return smallest, median and largest of the spans, and the median busy time."""
     spans = sorted(reading.span_us)
-    return [
-        spans[0],
-        round(statistics.median(spans), 4),
-        spans[-1],
-        round(statistics.median(reading.busy_us), 4),
-    ]
+    median_us, busy_us = (statistics.median(each) for each in (spans, reading.busy_us))
+    return [spans[0], round(median_us, 4), spans[-1], round(busy_us, 4)]

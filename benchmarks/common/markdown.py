@@ -30,6 +30,11 @@ def padded_table(head: Cells, rows: Sequence[Cells]) -> list[str]:
     return [_line(_padded(cells, widths)) for cells in (head, rule, *rows)]
 
 
+def percent(share: float, digits: int = 1, *, sign: bool = False) -> str:
+    """Return a share in percent, such as "5.2 %"."""
+    return f"{share:{'+' if sign else ''}.{digits}%}".replace("%", " %")
+
+
 def _padded(cells: Cells, widths: Sequence[int]) -> Cells:
     name, *numbers = cells
     aligned = (text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True))

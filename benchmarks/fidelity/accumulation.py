@@ -79,6 +79,3 @@ def pairs(dtype: torch.dtype, op: str, rows: int, columns: int, n: int) -> Work:
         "add": lambda: table.index_put_(places, values, accumulate=True),
     }
     return calls[op]
-
-
-ROWS, PLACES, COUNTED = tuple(_ROWS), tuple(_PLACES), tuple(_COUNTED)

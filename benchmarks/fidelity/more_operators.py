@@ -153,9 +153,6 @@ def compared_backward(dtype: torch.dtype, op: str, n: int) -> Work:
     return forward_and_backward(lambda: call(a, b), a)
 
 
-TURNS = ("NT", "TN", "TT")
-
-
 def turned_matmul(dtype: torch.dtype, op: str, m: int, k: int, n: int) -> Work:
     """Multiply matrices of which one or both are transposed, as backward passes do."""
     a = normal(dtype, m, k) if op[0] == "N" else normal(dtype, k, m).t()
@@ -299,8 +296,3 @@ def factored(dtype: torch.dtype, op: str, batch: int, n: int) -> Work:
     matrix, call = a @ a.mT + n * torch.eye(n, device="cuda", dtype=dtype), _FACTORED[op]
     others = normal(dtype, batch, n, 8)
     return lambda: call(matrix, others)
-
-
-UNARY, BINARY, WHOLE, COMPARED = map(tuple, (_UNARY, _BINARY, _WHOLE, _COMPARED))
-BROADCAST, VECTORS, RESIZED, NORMS = map(tuple, (_BROADCAST, _VECTORS, _MORE_IMAGES, _NORMS))
-CONVOLUTIONS, LISTS, FACTORED = map(tuple, (_CONVOLUTIONS, _LISTS, _FACTORED))

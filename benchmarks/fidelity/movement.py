@@ -42,9 +42,6 @@ def moved(dtype: torch.dtype, op: str, rows: int, columns: int) -> Work:
     return lambda: call(a, b)
 
 
-PERMUTATIONS = ("0 2 1 3", "0 2 3 1", "0 3 1 2", "0 1 3 2", "3 2 1 0", "1 0 2 3", "2 0 3 1")
-
-
 def permuted(dtype: torch.dtype, op: str, **sizes: int) -> Work:
     """Write four dimensions in another order."""
     x, order = normal(dtype, *sizes.values()), [int(word) for word in op.split()]
@@ -72,6 +69,3 @@ def moved_images(dtype: torch.dtype, op: str, batch: int, channels: int, size: i
     """Pad, shift or rearrange images."""
     x, call = normal(dtype, batch, channels, size, size), _IMAGES[op]
     return lambda: call(x)
-
-
-MATRICES, IMAGES = tuple(_MATRICES), tuple(_IMAGES)

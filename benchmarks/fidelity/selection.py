@@ -77,10 +77,3 @@ def drawn_rows(dtype: torch.dtype, op: str, rows: int, columns: int) -> Work:
         "randint": lambda: torch.randint(100, (rows, columns), device="cuda"),
     }
     return calls[op]
-
-
-BY_VALUE, LINES, ROWS = tuple(_BY_VALUE), tuple(_LINES), tuple(_ROWS)
-DRAWN = (
-    *("multinomial", "without replacement", "randperm", "exponential"),
-    *("normal", "uniform", "randint"),
-)

@@ -87,6 +87,3 @@ def softmax_across(dtype: torch.dtype, op: str, outer: int, length: int, inner: 
     """Apply a softmax along the middle one of three dimensions."""
     a, call = normal(dtype, outer, length, inner), _ACROSS[op]
     return lambda: call(a)
-
-
-OPS_ON_IMAGES, SCANS, ACROSS = tuple(_OVER_IMAGES), tuple(_SCANS), tuple(_ACROSS)

@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.common.markdown import padded_table
+from benchmarks.common.markdown import padded_table, percent
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 
 _ROLES = (UNSEEN, EARLIER, HELD_OUT, FIT)
@@ -139,7 +139,7 @@ def chosen(rows: list[Row], what: tuple[str, ...], role: str = "") -> list[Pair]
 def _score_cells(result: Score | None) -> Lines:
     if result is None:
         return ["0", "", "", ""]
-    shares = (f"{result.median:.1%}", f"{result.p90:.1%}", f"{result.bias:+.1%}")
+    shares = (percent(result.median), percent(result.p90), percent(result.bias, sign=True))
     return [str(result.n), *shares]
 
 
@@ -176,8 +176,8 @@ def paced(pairs: list[Pair]) -> str:
     half = statistics.median(sizes)
     return (
         f"The virtual host takes {pace:.2f} times as long as the recorded one, in the median. "
-        f"Divided by it, the\nunseen host times are off by {half:.1%} in the median and by "
-        f"{p90:.1%} in the p90 (goal: 15 and 35 %)."
+        f"Divided by it, the\nunseen host times are off by {percent(half)} in the median and by "
+        f"{percent(p90)} in the p90 (goal: 15 and 35 %)."
     )
 
 
@@ -202,7 +202,7 @@ def _pair_cells(row: Row, what: tuple[str, ...]) -> Lines:
             cells += ["", "", ""]
         else:
             figures = (f"{pair.recorded_us:,.2f}", f"{pair.virtual_us:,.2f}")
-            cells += [*figures, f"{pair.error:+.0%}"]
+            cells += [*figures, percent(pair.error, 0, sign=True)]
     return cells
 
 
@@ -245,12 +245,15 @@ def _is_met(result: Score) -> bool:
 def verdict(rows: list[Row]) -> str:
     """Return whether the unseen workloads meet the goal, in a few sentences."""
     result = score(chosen(rows, ("hot", "cold"), UNSEEN))
-    goal = f"a median of at most {GOAL_MEDIAN:.0%} and a p90 of at most {GOAL_P90:.0%}"
+    goal = (
+        f"a median of at most {percent(GOAL_MEDIAN, 0)} and a p90 of at most "
+        f"{percent(GOAL_P90, 0)}"
+    )
     if result is None:
         return f"The goal is {goal}; nothing unseen could be compared."
     return (
         f"The goal for absolute errors of device times of unseen workloads is {goal}. "
-        f"They are {result.median:.1%} and {result.p90:.1%} over {result.n} times: "
+        f"They are {percent(result.median)} and {percent(result.p90)} over {result.n} times: "
         f"**the goal is {'met' if _is_met(result) else 'missed'}**."
     )
 

@@ -5,11 +5,12 @@
 
 fit     fits the costs that the virtual GPU charges the host between launches to the programs of
         one or more files, prints the costs before and after, and writes them to gpulab/data with
-        --write.
-judge   runs the same programs on the virtual H200 and prints the errors.
+        --write. Each file has a host of its own; how much slower the others are than the first
+        is fitted, too.
+judge   runs the programs of a file on the virtual H200 and prints the errors.
 
-Without a file, fit and judge take the recording of the repository. Give several files to use the
-median of each program's readings: such hosts change.
+Without a file, fit takes the recordings of the repository, and judge the H200's. The programs of
+the H100's need torchvision and transformers.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from pathlib import Path
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import RECORDINGS
 
-_RECORDED = [RECORDINGS / "h200-host-time.json"]
+_H200, _H100 = (RECORDINGS / f"{gpu}-host-time.json" for gpu in ("h200", "h100"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,13 +33,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.host_time", __doc__)
     commands = made.add_subparsers(required=True)
-    files = "files of recorded times"
     fit = commands.add_parser("fit", help="fit the host's costs")
-    fit.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
+    fit.add_argument("times", type=Path, nargs="*", default=[_H200, _H100], help="files of times")
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
     fit.set_defaults(command=_fit)
     judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
-    judge.add_argument("times", type=Path, nargs="*", default=_RECORDED, help=files)
+    judge.add_argument("times", type=Path, nargs="?", default=_H200, help="file of times")
     judge.set_defaults(command=_judge)
     return made
 

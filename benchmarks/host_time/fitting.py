@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 import gpulab
-from benchmarks.host_time.reading import PROGRAMS, read_times
+from benchmarks.host_time.library_programs import PROGRAMS as LIBRARY_PROGRAMS
+from benchmarks.host_time.reading import PROGRAMS
 from gpulab.virtual.simulator import Host
 
 _COSTS = Path("gpulab/data/host.json")
@@ -99,7 +100,7 @@ class Counted:
     """
 
     base_us: float
-    counts: Counter[str]
+    counts: "Counter[str]"
 
 
 def fit(times: Sequence[Path], *, is_written: bool) -> str:
@@ -108,64 +109,90 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
     The costs are written where the virtual GPU reads them if ``is_written``. Programs with
     recurrent layers are left out, because the host times of their kernels were set by hand.
     """
-    recorded = read_times(times)
-    costs: dict[str, int] = json.loads(_COSTS.read_text(encoding="utf-8"))["costs_ns"]
-    rows = [
-        (title, usual_us(there), count_program(title, costs))
-        for title, there in recorded["programs"].items()
-        if "host_us" in there and not title.startswith(_RECURRENT)
-    ]
-    fitted = solve([row[1:] for row in rows])
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in times]
+    kept = json.loads(_COSTS.read_text(encoding="utf-8"))
+    costs: dict[str, int] = kept["costs_ns"]
+    titles, rows = [], []
+    for i_host, recorded in enumerate(files):
+        for title, there in recorded["programs"].items():
+            if "host_us" in there and not title.startswith(_RECURRENT):
+                titles.append(title)
+                rows.append((usual_us(there), count_program(title, costs), i_host))
+    fitted, paces = solve(rows)
     lines = [f"{name:24} {costs.get(name, 0):7} -> {fitted[name]:7}" for name in fitted]
-    left_out = []
-    for i, (title, there_us, counted) in enumerate(rows):
-        others = solve([row[1:] for j, row in enumerate(rows) if j != i])
-        error, blind = (_total_us(counted, each) / there_us - 1 for each in (fitted, others))
-        left_out.append(abs(blind))
+    left_out: dict[int, list[float]] = {i: [] for i in range(len(files))}
+    for title, row in zip(titles, rows, strict=True):
+        there_us, counted, i_host = row
+        # Other programs of the same model would give its errors away.
+        family = _family(title)
+        others = solve(
+            [it for it, name in zip(rows, titles, strict=True) if _family(name) != family]
+        )
+        error, blind = (
+            paces_of[i_host] * _total_us(counted, each) / there_us - 1
+            for each, paces_of in ((fitted, paces), others)
+        )
+        left_out[i_host].append(abs(blind))
         lines.append(f"{title:42} {there_us:9.0f} us {error:+5.0%}, left out {blind:+5.0%}")
-    median, high = np.quantile(left_out, [0.5, 0.9])
-    lines.append(f"left out, one after another: median {median:.1%}, p90 {high:.1%}")
+    for recorded, pace, errors in zip(files, paces, left_out.values(), strict=True):
+        median, high = np.quantile(errors, [0.5, 0.9])
+        lines.append(
+            f"{recorded['gpu']}, a host that takes {pace:.2f} times as long as the first: "
+            f"left out, median {median:.1%}, p90 {high:.1%}"
+        )
     if is_written:
-        about = {name: recorded[name] for name in ("gpu", "cpu", "torch", "python", "taken_at")}
+        first = files[0]
+        about = {name: first[name] for name in ("gpu", "cpu", "torch", "python", "taken_at")}
         text = {"source": "python -m benchmarks.host_time fit", **about, "costs_ns": fitted}
-        kept = json.loads(_COSTS.read_text(encoding="utf-8"))
         text |= {name: kept[name] for name in ("hosts", "cold")}
         _COSTS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     return "\n".join(lines)
 
 
+def _family(title: str) -> str:
+    """Return what the programs of one model have in common."""
+    return title.split(maxsplit=1)[0] if title in LIBRARY_PROGRAMS else title
+
+
 def usual_us(there: dict[str, Any]) -> float:
     """Return the host time of a step; its mean with the wall time where the host decides that."""
-    is_launch_bound = there["wall_us"] > _LAUNCH_BOUND * there["busy_us"]
-    return float(
-        (there["host_us"] * (there["wall_us"] if is_launch_bound else there["host_us"])) ** 0.5
-    )
+    host_us = float(there["host_us"])
+    is_launch_bound = there.get("wall_us", 0) > _LAUNCH_BOUND * there.get("busy_us", 0)
+    return float((host_us * there["wall_us"]) ** 0.5) if is_launch_bound else host_us
 
 
-def solve(rows: Sequence[tuple[float, Counted]]) -> dict[str, int]:
-    """Return the non-negative costs with the least squares of relative errors.
+def solve(
+    rows: Sequence[tuple[float, Counted, int]],
+) -> tuple[dict[str, int], list[float]]:
+    """Return the non-negative costs with the least squares of relative errors, and hosts' paces.
 
     An error beyond the usual ones counts less than its square, so that few programs do not decide,
-    and each cost is pulled towards its expected value.
+    and each cost is pulled towards its expected value. Each row has the number of its host; all
+    times of a host are those of the first one times the host's pace.
     """
     from scipy.optimize import lsq_linear  # the import takes most of a second
 
     names = list(EXPECTED)
-    there = np.array([there_us for there_us, _ in rows])
-    base = np.array([counted.base_us for _, counted in rows])
-    counts = np.array([[counted.counts[name] for name in names] for _, counted in rows])
+    there = np.array([there_us for there_us, _, _ in rows])
+    base = np.array([counted.base_us for _, counted, _ in rows])
+    counts = np.array([[counted.counts[name] for name in names] for _, counted, _ in rows])
+    hosts = np.array([i_host for _, _, i_host in rows])
     wanted_ns, spread_ns = np.array([EXPECTED[name] for name in names], dtype=float).T
-    found = wanted_ns
+    found, ties = wanted_ns, _TIE / spread_ns
     for _ in range(_N_TURNS):
         # Iteratively reweighted least squares: each turn weighs the programs by the errors of the
         # last one.
-        errors = (base + counts @ found / _NS_PER_US) / there - 1
-        weights = 1 / np.sqrt(np.maximum(np.abs(errors) / _USUAL_ERROR, 1.0)) / there
-        ties = _TIE / spread_ns
+        ratios = there / (base + counts @ found / _NS_PER_US)
+        others = [float(np.median(ratios[hosts == i])) for i in range(1, hosts.max() + 1)]
+        paces = [1.0, *others]
+        here = there / np.array(paces)[hosts]
+        errors = (base + counts @ found / _NS_PER_US) / here - 1
+        weights = 1 / np.sqrt(np.maximum(np.abs(errors) / _USUAL_ERROR, 1.0)) / here
         matrix = np.vstack([counts * weights[:, None] / _NS_PER_US, np.diag(ties)])
-        right = np.concatenate([(there - base) * weights, ties * wanted_ns])
+        right = np.concatenate([(here - base) * weights, ties * wanted_ns])
         found = lsq_linear(matrix, right, bounds=(0.0, np.inf)).x
-    return {name: round(cost) for name, cost in zip(names, found, strict=True)}
+    costs = {name: round(cost) for name, cost in zip(names, found, strict=True)}
+    return costs, paces
 
 
 def count_program(title: str, costs: dict[str, int]) -> Counted:
@@ -201,11 +228,11 @@ def _counting(counts: Counter[str]) -> Iterator[None]:
     """Count in the block which costs are charged to a host."""
     charge = Host.charge
 
-    def count(self: Host, what: str, n: int = 1) -> None:
+    def count(self: Host, what: str, n: float = 1) -> None:
         if not self.is_free:
             # Not while the host is free of charge: what the simulation does for itself is no cost
             # of the program.
-            counts[what] += n
+            counts[what] += n  # type: ignore[assignment] # parts of a cost, where it is in part cold
         charge(self, what, n)
 
     Host.charge = count  # type: ignore[method-assign] # for the block

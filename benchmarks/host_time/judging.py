@@ -1,18 +1,18 @@
 """Compare the virtual GPU's host, wall and device times with recorded ones."""
 
+import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.markdown import padded_table
-from benchmarks.host_time.reading import QUANTITIES, predict, read_times
+from benchmarks.host_time.reading import QUANTITIES, predict
 
 
-def judge(times: Sequence[Path]) -> str:
+def judge(times: Path) -> str:
     """Return the tables of errors: of each program, and of all together."""
-    recorded = read_times(times)
-    programs = recorded["programs"]
+    programs = json.loads(times.read_text("utf-8"))["programs"]
     predicted = predict(list(programs))
     lines = [*_programs_table(programs, predicted), "", *_summary_table(programs, predicted)]
     return "\n".join(lines)

@@ -1,11 +1,9 @@
 """Time programs on the virtual GPU, and read the times that an H200 took for them."""
 
-import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,32 +11,19 @@ import torch
 import gpulab
 from benchmarks.common.device_records import busy_us, profiled
 from benchmarks.fidelity.readings import at_most
-from benchmarks.host_time import fit_programs, more_fit_programs
+from benchmarks.host_time import fit_programs, library_programs, more_fit_programs
 from gpulab.device.work import Work
 
-PROGRAMS = {**fit_programs.PROGRAMS, **more_fit_programs.PROGRAMS}
+PROGRAMS = {
+    **fit_programs.PROGRAMS,
+    **more_fit_programs.PROGRAMS,
+    **library_programs.PROGRAMS,
+}
 QUANTITIES = ("host_us", "wall_us", "busy_us")
 # The virtual GPU repeats itself, so few steps are enough.
 _N_WARM_UP, _N_STEPS = 3, 6
 _LIMIT_S = 300.0
 _NS_PER_US = 1e3
-
-
-def read_times(files: Sequence[Path]) -> dict[str, Any]:
-    """Return one recording from several files, with the medians over them.
-
-    A program that failed in one file is taken from the others.
-    """
-    read = [json.loads(each.read_text(encoding="utf-8")) for each in files]
-    found: dict[str, Any] = {**read[0], "programs": {}}
-    for title, first in read[0]["programs"].items():
-        each = [item["programs"].get(title, {"error": "not reached"}) for item in read]
-        good = [item for item in each if "error" not in item]
-        medians = {
-            name: statistics.median(item[name] for item in good) for name in QUANTITIES if good
-        }
-        found["programs"][title] = {**good[0], **medians} if good else first
-    return found
 
 
 def predict(titles: list[str]) -> dict[str, Any]:

@@ -1,143 +1,182 @@
-"""Mutate the most critical code, and count the mutants that its tests do not notice.
+"""Change code in one place at a time, and count the changes that its tests do not notice.
 
-    python -m benchmarks.mutation --workers 16
-    python -m benchmarks.mutation --rooms stopping stats --sample 60 --seed 1
+    python -m benchmarks.mutation gpulab/stats.py --tests tests/test_stats.py --workers 16
+    python -m benchmarks.mutation gpulab/virtual/simulator --tests tests/virtual --sample 60
 
-Each mutant changes one operator, number, condition or statement. It survives if all fast tests of
-its room still pass. Mutants without any visible effect are listed with the reason in
-``equivalent.toml`` beside this file, by the text of their line; they are not run.
+Each mutant changes one operator, number, condition or statement. It survives if all fast tests
+that you name still pass; name those first that fail soonest. Each survivor is printed: some have
+no effect that anybody can see, and the others need a test.
+
+There are libraries for this, but cosmic-ray starts a new Python for each change, which imports
+torch each time, and mutmut works on a copy of the project with switches in place of functions.
+Here a process that has imported torch forks for each change, and uses the project as it is.
 """
 
 import argparse
+import contextlib
+import importlib
+import importlib.machinery
+import os
 import random
-import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import resource
+import signal
+import sys
+import time
+import traceback
+import types
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.mutation.mutants import Mutant, mutants_of
-from benchmarks.mutation.run import Limits, run, warm_up
+from benchmarks.mutation.mutants import Mutant, mutants_of, mutated
 
-_EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-# For the run without a mutant: no room's tests take longer than this.
+_WARM = ("torch", "numpy", "pandas", "pytest", "hypothesis", "matplotlib.figure")
+_MEMORY_LIMIT_BYTES = 16 << 30
+
+
+class Limits(NamedTuple):
+    """How long the tests may take on one mutant, because some mutants never end."""
+
+    cpu_s: float
+    wall_s: float
+
+
+# For the run without a mutant: no tests take longer than this.
 _FIRST_LIMITS = Limits(cpu_s=600, wall_s=3600)
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Files to mutate, and their tests; those that fail soonest come first, to save time."""
-
-    files: tuple[str, ...]
-    tests: tuple[str, ...]
-
-
-_SIMULATOR = "gpulab/virtual/simulator"
-ROOMS = {
-    "stopping": Room(
-        ("gpulab/timing/_stopping.py",),
-        ("tests/timing/test_stopping.py", "tests/timing/test_measure.py",
-         "tests/timing/test_compare.py"),
-    ),
-    "stats": Room(
-        ("gpulab/stats.py", "gpulab/device/measurement/_measurement.py",
-         "gpulab/device/measurement/_conditions.py"),
-        ("tests/test_stats.py", "tests/device/measurement",
-         "gpulab/stats.py", "gpulab/device/measurement"),
-    ),
-    "findings": Room(
-        ("gpulab/timing/_findings.py",),
-        ("tests/timing/test_findings.py", "tests/timing/test_findings_on_work.py",
-         "tests/timing/test_measure.py"),
-    ),
-    "races": Room(
-        ("gpulab/happens_before",),
-        ("tests/happens_before", "gpulab/happens_before", "tests/virtual/test_order.py",
-         "tests/tracing/sanitizer/test_hazards.py"),
-    ),
-    "engine": Room(
-        tuple(f"{_SIMULATOR}/_{name}.py" for name in (
-            "device", "event_queue", "graphs", "host", "machine", "scheduler", "task")),
-        ("tests/virtual/simulator", "gpulab/virtual/simulator", "tests/virtual/test_order.py",
-         "tests/tracing/sanitizer/test_hazards.py", "tests/virtual/patches", "tests/virtual"),
-    ),
-}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = parser_of("benchmarks.mutation", __doc__)
-    made.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="ROOM",
-                      help=f"some of {', '.join(ROOMS)}; default: all")  # fmt: skip
-    made.add_argument("--files", nargs="+", default=(), help="only files whose name contains this")
+    made.add_argument("code", nargs="+", type=Path, help="files and folders to change")
+    made.add_argument("--tests", nargs="+", required=True, help="files and folders of tests")
     made.add_argument("--workers", type=int, default=1, help="number of forks at a time")
-    made.add_argument("--sample", type=int, help="number of random mutants of each room")
+    made.add_argument("--sample", type=int, help="number of random mutants (default: all)")
     made.add_argument("--seed", type=int, default=0, help="seed of the sample")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print each survivor when it is found, then the table."""
+    """Print each survivor when it is found, then their number."""
     options = parser().parse_args(arguments)
-    known = equivalent_mutants()
     warm_up()
-    rows = []
-    for name in options.rooms:
-        mutants = [
-            mutant
-            for mutant in mutants_in(ROOMS[name])
-            if not options.files or any(part in mutant.path.name for part in options.files)
-        ]
-        if options.sample is not None and options.sample < len(mutants):
-            mutants = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311 # no secret
-        tried = [mutant for mutant in mutants if key_of(mutant) not in known]
-        survivors = _survivors(tried, ROOMS[name].tests, options.workers)
-        rows.append((name, len(mutants), len(mutants) - len(tried), survivors))
-    print(f"\n{'room':<10} {'mutants':>8} {'equivalent':>11} {'survived':>9} {'share':>7}")
-    for name, n_mutants, n_equivalent, survivors in rows:
-        share = 100 * survivors / max(n_mutants - n_equivalent, 1)
-        print(f"{name:<10} {n_mutants:>8} {n_equivalent:>11} {survivors:>9} {share:>6.1f}%")
-
-
-def mutants_in(room: Room) -> list[Mutant]:
-    """Return the mutants of all files of a room, with paths relative to the project."""
-    found: list[Mutant] = []
-    for name in room.files:
-        path = Path(name)
-        files = sorted((ROOT / path).rglob("*.py")) if (ROOT / path).is_dir() else [ROOT / path]
-        for file in files:
-            found += mutants_of(file.relative_to(ROOT))
-    return found
-
-
-def key_of(mutant: Mutant) -> tuple[str, str, str]:
-    """Return the key of a mutant in equivalent.toml, valid while its line keeps its text."""
-    return mutant.path.as_posix(), mutant.line, mutant.change
-
-
-def equivalent_mutants() -> set[tuple[str, str, str]]:
-    """Return the keys of the mutants that equivalent.toml lists, each with a reason."""
-    listed = tomllib.loads(_EQUIVALENT.read_text("utf-8")).get("mutant", [])
-    return {(each["file"], each["line"], each["change"]) for each in listed if each["reason"]}
-
-
-def _survivors(mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> int:
-    """Print each mutant that the tests do not notice, and return their number."""
-    ((_, passed, cpu_s),) = run([None], tests, workers=1, limits=_FIRST_LIMITS)
+    os.chdir(ROOT)
+    files = (file for path in options.code for file in sorted(path.rglob("*.py")) or [path])
+    mutants = [mutant for file in files for mutant in mutants_of(file)]
+    if options.sample is not None and options.sample < len(mutants):
+        mutants = random.Random(options.seed).sample(mutants, options.sample)  # noqa: S311 # no secret
+    ((_, passed, cpu_s),) = run([None], options.tests, workers=1, limits=_FIRST_LIMITS)
     if not passed:
-        raise SystemExit(
-            f"the tests fail without any mutant; run: python -m pytest {' '.join(tests)}"
-        )
+        tests = " ".join(options.tests)
+        raise SystemExit(f"the tests fail without any mutant; run: python -m pytest {tests}")
     # Generous, because a mutant that is only slower must not count as noticed.
-    limits = Limits(cpu_s=10 + 3 * cpu_s, wall_s=60 + 20 * cpu_s * max(workers, 2))
+    limits = Limits(cpu_s=10 + 3 * cpu_s, wall_s=60 + 20 * cpu_s * max(options.workers, 2))
     print(f"{len(mutants)} mutants; the tests take {cpu_s:.1f} s of CPU time", flush=True)
     n_survivors = 0
-    for mutant, survived, _ in run(mutants, tests, workers=workers, limits=limits):
+    for mutant, survived, _ in run(mutants, options.tests, workers=options.workers, limits=limits):
         if survived:
             n_survivors += 1
             print(mutant, flush=True)
-    return n_survivors
+    print(f"{n_survivors} of {len(mutants)} survived")
+
+
+def warm_up() -> None:
+    """Import slow modules that are not the project's own, once for all forks."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # a fork of a process with threads may hang
+    for name in _WARM:
+        importlib.import_module(name)
+    if any(name.partition(".")[0] == "gpulab" for name in sys.modules):
+        raise RuntimeError("gpulab was imported before its mutants; import it in the forks alone")
+
+
+def run(
+    mutants: Sequence[Mutant | None], tests: Sequence[str], *, workers: int, limits: Limits
+) -> Iterator[tuple[Mutant | None, bool, float]]:
+    """Yield each mutant, whether its tests passed, and their CPU time.
+
+    None stands for the unchanged code.
+    """
+    waiting = list(reversed(mutants))
+    running: dict[int, tuple[Mutant | None, float]] = {}
+    while waiting or running:
+        while waiting and len(running) < workers:
+            mutant = waiting.pop()
+            running[_fork(mutant, tests, limits)] = (mutant, time.monotonic() + limits.wall_s)
+        for pid, (mutant, deadline_s) in list(running.items()):
+            if time.monotonic() > deadline_s:
+                _end(pid)
+            done, status, usage = os.wait4(pid, os.WNOHANG)
+            if done:
+                _end(pid)  # processes that the tests started may still run
+                del running[pid]
+                passed = os.waitstatus_to_exitcode(status) == 0
+                yield mutant, passed, usage.ru_utime + usage.ru_stime
+        time.sleep(0.01)
+
+
+def _end(group: int) -> None:
+    """Kill a fork and all processes that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _fork(mutant: Mutant | None, tests: Sequence[str], limits: Limits) -> int:
+    """Start the tests in a fork with its own process group, and return its process id."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        # Both processes set the group, because nobody knows which of them runs first.
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)
+        return pid
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        seconds = int(limits.cpu_s) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        # Some mutants allocate without end; the limit ends the fork and not the machine.
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_LIMIT_BYTES,) * 2)
+        if mutant is not None:  # without one the tests should pass, and say why if they do not
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        status = _tests_pass(mutant, tests)
+    except BaseException:  # noqa: BLE001 # the fork ends here, whatever happened
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _tests_pass(mutant: Mutant | None, tests: Sequence[str]) -> int:
+    """Return the exit status of pytest with the mutant in place of its module."""
+    import pytest
+
+    if mutant is not None:
+        _put_in_place(mutant)
+    # One failing test is enough to notice a mutant. Caches, workers and random orders would make
+    # two runs differ.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
+    options += ["-m", "not slow and not gpu and not browser", "--hypothesis-seed=0"]
+    return int(pytest.main([*options, *tests]))
+
+
+def _put_in_place(mutant: Mutant) -> None:
+    """Make every import of the mutant's file get the changed code."""
+    path = mutant.path.resolve()
+    code = compile(mutated(mutant), str(path), "exec")
+    usual = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(
+        loader: importlib.machinery.SourceFileLoader, fullname: str
+    ) -> types.CodeType | None:
+        return code if Path(loader.path).resolve() == path else usual(loader, fullname)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]  # the point
+    # Import it before pytest does: pytest's own loader would read the unchanged file.
+    importlib.import_module(".".join(mutant.path.with_suffix("").parts).removesuffix(".__init__"))
 
 
 if __name__ == "__main__":

@@ -54,14 +54,10 @@ def parser() -> argparse.ArgumentParser:
     errors.add_argument("--device", choices=DEVICES, default="virtual", help="where")
     errors.add_argument("--out", type=Path, default=None, help="file of outcomes")
     errors.set_defaults(command=_errors)
-    here = commands.add_parser("errors-here", help="used by errors --device cuda")
-    here.add_argument("--skip", type=int, default=0, help="number of calls to skip")
-    here.set_defaults(command=_errors_here)
-    for each in (errors, here):
-        each.add_argument("--names", nargs="+", default=[], help="operators; default: all")
-        each.add_argument(
-            "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
-        )
+    errors.add_argument("--names", nargs="+", default=[], help="operators; default: all")
+    errors.add_argument(
+        "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
+    )
     return made
 
 
@@ -91,12 +87,6 @@ def _errors(options: argparse.Namespace) -> None:
     from benchmarks.operators.wrong_inputs_run import run
 
     run(options.kinds, options.names, options.device, options.out)
-
-
-def _errors_here(options: argparse.Namespace) -> None:
-    from benchmarks.operators.wrong_inputs_run import run_here
-
-    run_here(options.kinds, options.names, options.skip)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.folders import ROOT
+from benchmarks.common.folders import RECORDINGS
 from benchmarks.operators.wrong_calls import OUTCOMES
 from benchmarks.operators.wrong_inputs import Tried
 
-RECORDING = ROOT / "benchmarks" / "recordings" / "errors-h100.json"
+RECORDING = RECORDINGS / "errors-h100.json"
 
 _OF_VALUES = "the error depends on values: it comes at the next wait, or never without values"
 _NO_KERNEL = "the CPU has no kernel that could compute the values"

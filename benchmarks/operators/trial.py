@@ -83,8 +83,6 @@ def samples_of(
 ) -> Iterator["SampleInput"]:
     """Yield samples that are spread evenly over the database's list."""
     samples = list(info.sample_inputs("cpu", dtype, **options))
-    if info.name == "linalg.lstsq":  # CUDA has one driver alone
-        samples = [s for s in samples if s.kwargs.get("driver") in {None, "gels"}]
     if info.name in _TAKES_HOST_TENSORS:
         samples = [s for s in samples if not isinstance(s.args[0], torch.Tensor)]
     if info.name in _DRIVERS_ON_GPU:

@@ -5,22 +5,23 @@ process of their own, which starts anew after such an error.
 """
 
 import json
-import subprocess
+import multiprocessing
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
 
-from benchmarks.common.command_line import python_command
 from benchmarks.operators.recorded_errors import differences, load, pack
 from benchmarks.operators.wrong_inputs import Tried, try_all, virtual
 
 _WRITTEN_EVERY = 500
 _LOST = 3  # the exit code of a process whose context is lost
+_SPAWN = multiprocessing.get_context("spawn")  # a fork could not use CUDA
 
 
 def run(kinds: Sequence[str], names: Sequence[str], device: str, out: Path | None) -> None:
@@ -56,45 +57,36 @@ def _on_hardware(
     kinds: Sequence[str], names: Sequence[str], on_outcome: Callable[[Tried], None]
 ) -> None:
     """Try the calls in a process that starts anew after an error that loses its context."""
-    n_tried = 0
-    while True:
-        arguments = ["errors-here", "--kinds", *kinds, "--skip", str(n_tried)]
-        if names:
-            arguments += ["--names", *names]
-        process = subprocess.Popen(  # noqa: S603 # our own command
-            python_command("benchmarks.operators", *arguments), stdout=subprocess.PIPE, text=True
-        )
+    n_tried, code = 0, None
+    while code != 0:
+        pipe, theirs = _SPAWN.Pipe(duplex=False)
+        process = _SPAWN.Process(target=_try_here, args=(theirs, kinds, names, n_tried))
+        process.start()
+        theirs.close()
         begun = ""
-        for line in process.stdout or ():
-            if line.startswith("BEGIN "):
-                begun = line.removeprefix("BEGIN ").strip()
-            elif line.startswith("TRIED "):
-                begun = ""
-                n_tried += 1
-                on_outcome(Tried(**json.loads(line.removeprefix("TRIED "))))
-        code = process.wait()
-        if code == 0:
-            return
+        with suppress(EOFError):  # the process has ended
+            while True:
+                said = pipe.recv()
+                begun = said if isinstance(said, str) else ""
+                if not begun:
+                    n_tried += 1
+                    on_outcome(said)
+        process.join()
+        code = process.exitcode
         if begun:
             n_tried += 1
             on_outcome(Tried(begun, "died", message=f"exit code {code}"))
-        elif code != _LOST:
+        elif code not in {0, _LOST}:
             raise SystemExit(f"the process that tries the calls ended with code {code}")
 
 
-def run_here(kinds: Sequence[str], names: Sequence[str], skip: int) -> None:
-    """Try the calls after the first ``skip`` on this machine's GPU, and print each outcome."""
+def _try_here(pipe: Connection, kinds: Sequence[str], names: Sequence[str], skip: int) -> None:
+    """Try the calls after the first ``skip``; send the key of each, and then its outcome."""
 
     def tell(outcome: Tried) -> None:
-        print("TRIED", json.dumps(asdict(outcome)), flush=True)
+        pipe.send(outcome)
         if outcome.error == "AcceleratorError":
             sys.exit(_LOST)
 
     with nullcontext() if torch.cuda.is_available() else virtual(with_values=True):
-        try_all(
-            kinds,
-            names,
-            skip=skip,
-            on_outcome=tell,
-            on_begin=lambda key: print("BEGIN", key, flush=True),
-        )
+        try_all(kinds, names, skip=skip, on_outcome=tell, on_begin=pipe.send)

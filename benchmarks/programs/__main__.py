@@ -16,7 +16,8 @@ run     starts each program in its own processes and folders, and compares the v
 report  prints the table, or puts it into a page.
 blind   reads 30 whole models of torchvision, transformers and timm that the seed draws: busy time,
         kernels and memory of a step. Read the virtual GPU first, and keep the digest: then the
-        examination is blind.
+        examination is blind. Read host times in a process of their own (--host-only), because
+        launches take longer once records were taken.
 compare prints the errors of the virtual values.
 """
 
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     blind.add_argument("--out", type=Path, required=True, help="file of readings")
     blind.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
     blind.add_argument("--workers", type=int, default=2, help="virtual programs at once")
+    blind.add_argument("--host-only", action="store_true", help="read no records: only host times")
     blind.add_argument("--limit-s", type=float, default=150, help="start no program later")
     blind.set_defaults(command=_blind)
     comparing = commands.add_parser("compare", help="print the errors of virtual readings")
@@ -73,6 +75,7 @@ def _blind(options: argparse.Namespace) -> None:
         gpu=options.gpu,
         n_workers=options.workers,
         limit_s=options.limit_s,
+        is_host_only=options.host_only,
     )
 
 

@@ -52,6 +52,8 @@ autocast_keys: Any = torch._C.DispatchKeySet(autocast_key)
 exclude_keys: Any = torch._C._ExcludeDispatchKeyGuard
 # With these keys PyTorch marks a tensor as conjugated or negated, and computes it later.
 lazy_keys: Any = tuple(getattr(torch._C.DispatchKey, name) for name in ("Conjugate", "Negative"))
+# Below torch.enable_grad(), which is a call of Python that takes the host's time.
+set_grad_enabled: Any = torch._C._set_grad_enabled
 exclude_key_from_here: Any = torch._C._dispatch_tls_set_dispatch_key_excluded
 is_key_excluded: Any = torch._C._dispatch_tls_is_dispatch_key_excluded
 # An operator's kernel runs with these keys excluded, so autograd records nothing inside it.

@@ -4,8 +4,8 @@ import gc
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gpulab.core.errors import GpulabError
 from gpulab.core.interrupts import Undo, contextmanager
+from gpulab.core.tracebacks import drop_our_frames
 from gpulab.magic._cell import Shell
 
 
@@ -63,14 +63,15 @@ def explain(error: BaseException, filename: str) -> None:
 
     ``filename`` is the name under which the code was compiled.
     """
+    drop_our_frames(error)
     frame = error.__traceback__
-    while frame is not None and frame.tb_frame.f_code.co_filename != filename:
-        frame = frame.tb_next
-    # An error of gpulab itself has no line of the user's, so it is shown without a traceback.
-    if frame is not None or isinstance(error, GpulabError):
-        error.__traceback__ = frame
     # No frame after the cell's own: a function that the cell calls has other reasons.
-    if isinstance(error, UnboundLocalError) and frame is not None and frame.tb_next is None:
+    if (
+        isinstance(error, UnboundLocalError)
+        and frame is not None
+        and frame.tb_next is None
+        and frame.tb_frame.f_code.co_filename == filename
+    ):
         error.add_note(
             "gpulab: a name that a timed cell assigns is local to it; assign it on the magic's "
             "line (%%cudatime y = x.clone()), or work in place (x.add_(1))"

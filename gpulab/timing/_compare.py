@@ -13,6 +13,7 @@ from gpulab.core.foreign_text import one_line
 from gpulab.core.markup import clean
 from gpulab.core.requirements import POSITIVE, Requirement
 from gpulab.core.serialization import Saved
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import counted
 from gpulab.device import clocks
 from gpulab.device.measurement import Measurement
@@ -309,33 +310,34 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     ...     print(gpulab.compare(before, lambda: a + a, labels=("", "now")).verdict())
     no difference seen: now / before = 1.000 [1.000, 1.000], taken at different times
     """
-    refuse_unknown(compare, unknown)
-    options = MeasurementOptions(
-        method=method,
-        cache=cache,
-        flush=flush,
-        floor=floor,
-        setup=setup,
-        n_samples=n_samples,
-        n_warmup=n_warmup,
-        inner_loops=inner_loops,
-        precision=precision,
-        max_time_s=max_time_s,
-        flops=amount_of("flops", flops),
-        size_bytes=amount_of("size_bytes", size_bytes),
-    )
-    for name, work in (("first", first), ("second", second)):
-        if not isinstance(work, Measurement):
-            refuse_uncallable(name, work)
-    _LABELS.check(labels=labels)
-    if isinstance(first, Measurement) or isinstance(second, Measurement):
-        return Comparison(
-            _labelled(first, labels[0], options),
-            _labelled(second, labels[1], options),
-            is_paired=False,
+    with UsersTraceback():
+        refuse_unknown(compare, unknown)
+        options = MeasurementOptions(
+            method=method,
+            cache=cache,
+            flush=flush,
+            floor=floor,
+            setup=setup,
+            n_samples=n_samples,
+            n_warmup=n_warmup,
+            inner_loops=inner_loops,
+            precision=precision,
+            max_time_s=max_time_s,
+            flops=amount_of("flops", flops),
+            size_bytes=amount_of("size_bytes", size_bytes),
         )
-    first_times, second_times = measure_in_turns((first, second), labels, options)
-    return Comparison(first_times, second_times)
+        for name, work in (("first", first), ("second", second)):
+            if not isinstance(work, Measurement):
+                refuse_uncallable(name, work)
+        _LABELS.check(labels=labels)
+        if isinstance(first, Measurement) or isinstance(second, Measurement):
+            return Comparison(
+                _labelled(first, labels[0], options),
+                _labelled(second, labels[1], options),
+                is_paired=False,
+            )
+        first_times, second_times = measure_in_turns((first, second), labels, options)
+        return Comparison(first_times, second_times)
 
 
 def measure_in_turns(

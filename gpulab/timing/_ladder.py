@@ -17,6 +17,7 @@ from gpulab.core.markup import clean, table
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, TEXT
 from gpulab.core.serialization import Saved
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import format_interval, format_percent, format_time
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
@@ -280,11 +281,14 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     >>> [rung.name for rung in found.rungs][:3]
     ['naive', 'synchronized', 'events']
     """
-    refuse_unknown(ladder, unknown)
-    FLAG.check(progress=progress)
-    rungs = run_ladder(work, setup=setup, precision=precision, max_time_s=max_time_s, label=label)
-    *_, whole = Bar(rungs, total=N_RUNGS, desc="timing", unit=" rungs", disable=not progress)
-    return whole  # type: ignore[no-any-return]  # tqdm has no types
+    with UsersTraceback():
+        refuse_unknown(ladder, unknown)
+        FLAG.check(progress=progress)
+        rungs = run_ladder(
+            work, setup=setup, precision=precision, max_time_s=max_time_s, label=label
+        )
+        *_, whole = Bar(rungs, total=N_RUNGS, desc="timing", unit=" rungs", disable=not progress)
+        return whole  # type: ignore[no-any-return]  # tqdm has no types
 
 
 def run_ladder(

@@ -11,6 +11,7 @@ from typing import Never
 from gpulab import device
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, TEXT
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
@@ -156,37 +157,38 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
     >>> record.method, record.conditions.cache, record.stopped_by
     ('calibrated', 'cold', 'precision')
     """
-    refuse_unknown(measure, unknown)
-    refuse_arguments(work, arguments)
-    # Every argument is checked before the GPU is touched.
-    timed = as_work(work, inputs)
-    options = MeasurementOptions(
-        method=method,
-        cache=cache,
-        flush=flush,
-        floor=floor,
-        setup=setup,
-        n_samples=n_samples,
-        n_warmup=n_warmup,
-        inner_loops=inner_loops,
-        precision=precision,
-        max_time_s=max_time_s,
-        flops=amount_for("flops", flops, inputs),
-        size_bytes=amount_for("size_bytes", size_bytes, inputs),
-    )
-    TEXT.check(label=label)
-    FLAG.check(progress=progress)
-    with device.active():
-        bar = Bar(desc="warming up", unit=" calls", disable=not progress)
-        with left_as_found(), bar:
-            real_time = RealTime(options.max_time_s)
-            run = MeasurementRun.prepare(
-                timed, options, real_time=real_time, bar=bar, keeps_partial=True
-            )
-            bar.count("measuring", " samples", total=options.n_samples)
-            _sample(run, label=label)
-        # The record comes last: reading the driver takes time, and clocks sink while it does.
-        return run.measurement(label=label)
+    with UsersTraceback():
+        refuse_unknown(measure, unknown)
+        refuse_arguments(work, arguments)
+        # Every argument is checked before the GPU is touched.
+        timed = as_work(work, inputs)
+        options = MeasurementOptions(
+            method=method,
+            cache=cache,
+            flush=flush,
+            floor=floor,
+            setup=setup,
+            n_samples=n_samples,
+            n_warmup=n_warmup,
+            inner_loops=inner_loops,
+            precision=precision,
+            max_time_s=max_time_s,
+            flops=amount_for("flops", flops, inputs),
+            size_bytes=amount_for("size_bytes", size_bytes, inputs),
+        )
+        TEXT.check(label=label)
+        FLAG.check(progress=progress)
+        with device.active():
+            bar = Bar(desc="warming up", unit=" calls", disable=not progress)
+            with left_as_found(), bar:
+                real_time = RealTime(options.max_time_s)
+                run = MeasurementRun.prepare(
+                    timed, options, real_time=real_time, bar=bar, keeps_partial=True
+                )
+                bar.count("measuring", " samples", total=options.n_samples)
+                _sample(run, label=label)
+            # The record comes last: reading the driver takes time, and clocks sink while it does.
+            return run.measurement(label=label)
 
 
 def _sample(run: MeasurementRun, *, label: str) -> None:

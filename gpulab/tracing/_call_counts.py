@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from gpulab import device
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import counted, format_bytes
 from gpulab.device.work import Work, check_callable
 from gpulab.tracing import profiling
@@ -75,20 +76,21 @@ def call_counts(work: Work) -> CallCounts:
     >>> counts.n_kernels, counts.n_waits, counts.peak_bytes
     (3, 1, 8388608)
     """
-    check_callable("work", work, _CURE)
-    with device.active():
-        work()  # what a first call allocates and loads is not counted
-        torch.cuda.synchronize()
-        before_bytes = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        captured = profiling.capture(work)
-        peak_bytes = torch.cuda.max_memory_allocated() - before_bytes
-    copies = [record for record in captured.records if record.kind in _COPIES]
-    n_waits = sum(call.kind == "wait" for call in captured.calls)
-    return CallCounts(
-        n_kernels=captured.n_kernels,
-        n_copies=len(copies),
-        copied_bytes=sum(copy.size_bytes or 0 for copy in copies),
-        n_waits=n_waits - 1,  # the last one is that of the capture
-        peak_bytes=peak_bytes,
-    )
+    with UsersTraceback():
+        check_callable("work", work, _CURE)
+        with device.active():
+            work()  # what a first call allocates and loads is not counted
+            torch.cuda.synchronize()
+            before_bytes = torch.cuda.memory_allocated()
+            torch.cuda.reset_peak_memory_stats()
+            captured = profiling.capture(work)
+            peak_bytes = torch.cuda.max_memory_allocated() - before_bytes
+        copies = [record for record in captured.records if record.kind in _COPIES]
+        n_waits = sum(call.kind == "wait" for call in captured.calls)
+        return CallCounts(
+            n_kernels=captured.n_kernels,
+            n_copies=len(copies),
+            copied_bytes=sum(copy.size_bytes or 0 for copy in copies),
+            n_waits=n_waits - 1,  # the last one is that of the capture
+            peak_bytes=peak_bytes,
+        )

@@ -10,6 +10,7 @@ from gpulab import device
 from gpulab.core.errors import ProfilerBusyError
 from gpulab.core.interrupts import contextmanager
 from gpulab.core.requirements import COUNT_OR_ZERO
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.tracing import profiling
 from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
@@ -81,21 +82,22 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
     >>> [span.name for span in shown.spans]
     ['cudaLaunchKernel', 'cudaDeviceSynchronize', 'add']
     """
-    check_callable("work", work, _CURE)
-    COUNT_OR_ZERO.check(n_warmup=n_warmup)
-    refuse_endless(n_warmup, n_warmup=n_warmup)
-    with _alone(), device.active() as in_use:
-        for _ in range(n_warmup):
-            work()
-        # Without this wait, work of the warm-up would be among the records.
-        torch.cuda.synchronize()
-        machine = None if in_use.virtual is None else in_use.virtual.machine
-        recorded = _recorded(work, machine)
-    spans, zero_ns = spans_of(recorded.records, recorded.notes, profiling.short_name)
-    end_s = max((span.end_s for span in spans), default=0.0)
-    memory = memory_series(recorded.readings, zero_ns, end_s)
-    records = recorded.records
-    return Timeline(spans, records.source, records.device_name, memory, records.n_missing)
+    with UsersTraceback():
+        check_callable("work", work, _CURE)
+        COUNT_OR_ZERO.check(n_warmup=n_warmup)
+        refuse_endless(n_warmup, n_warmup=n_warmup)
+        with _alone(), device.active() as in_use:
+            for _ in range(n_warmup):
+                work()
+            # Without this wait, work of the warm-up would be among the records.
+            torch.cuda.synchronize()
+            machine = None if in_use.virtual is None else in_use.virtual.machine
+            recorded = _recorded(work, machine)
+        spans, zero_ns = spans_of(recorded.records, recorded.notes, profiling.short_name)
+        end_s = max((span.end_s for span in spans), default=0.0)
+        memory = memory_series(recorded.readings, zero_ns, end_s)
+        records = recorded.records
+        return Timeline(spans, records.source, records.device_name, memory, records.n_missing)
 
 
 def _recorded(work: Work, machine: "Machine | None") -> _Recorded:

@@ -48,7 +48,7 @@ const MAX_ARROWS = 250; // with more in view, only those of the selected span ar
 const SHORTEST_VIEW_US = 0.02; // 20 ns: times are whole nanoseconds
 const ZOOM_STEP = 1.6;
 const GLIDE_MS = 140;
-const PRESENTED = 1.8; // scale of the picture in presentation mode
+const TYPE_PX = 13; // of a text in the picture; a presentation enlarges it to the type of the page
 
 // ---------------------------------------------------------------- the data
 
@@ -64,23 +64,22 @@ class Spans {
     this.link();
   }
 
-  // Computes the y position of each row and each series.
-  stack() {
+  // Computes the y position of each row and each series, so that they fill a height if there is room.
+  stack(height = 0) {
     for (const lane of this.lanes) lane.height = ROW;
-    for (const series of this.series) {
-      Object.assign(series, {
-        name: nameOf(series),
-        height: SERIES,
-        largest: Math.max(0, ...series.values),
-      });
-    }
+    for (const series of this.series) series.height = SERIES;
     this.allLanes = [...this.lanes, ...this.series];
-    this.height = stacked(this.allLanes);
+    this.least = stacked(this.allLanes);
+    const taller = Math.max(1, (height - AXIS) / (this.least - AXIS));
+    for (const lane of this.allLanes) lane.height *= taller;
+    stacked(this.allLanes);
+    this.rowHeight = ROW * taller;
+    this.barHeight = BAR * taller;
     this.top = []; // of each row
     this.laneOf = []; // the lane of each row
     for (const [number, lane] of this.lanes.entries()) {
       for (let row = 0; row < lane.rows; row++) {
-        this.top.push(lane.top + row * ROW);
+        this.top.push(lane.top + row * lane.height);
         this.laneOf.push(number);
       }
     }
@@ -401,11 +400,11 @@ class Page {
   }
 
   // Scrolls until a row is fully visible.
-  scrollTo(top) {
+  scrollTo(top, height) {
     const { stage } = this,
       { zoomed } = this.view;
     const [from, length] = [stage.scrollTop / zoomed, stage.clientHeight / zoomed];
-    if (top < from + AXIS || top + ROW > from + length) stage.scrollTop = (top - AXIS) * zoomed;
+    if (top < from + AXIS || top + height > from + length) stage.scrollTop = (top - AXIS) * zoomed;
   }
 
   tellArrows(crowded) {
@@ -446,7 +445,7 @@ class Selection {
   }
 
   reveal(place) {
-    const { start, end, row, top } = this.spans;
+    const { start, end, row, top, rowHeight } = this.spans;
     const [from, to] = this.view.ahead();
     if (
       end[place] < from ||
@@ -456,7 +455,7 @@ class Selection {
     ) {
       this.view.centre(this.spans.middle(place), to - from);
     }
-    this.page.scrollTo(top[row[place]]);
+    this.page.scrollTo(top[row[place]], rowHeight);
   }
 
   zoomTo(place) {
@@ -495,7 +494,7 @@ class Painter {
   row(row) {
     const { spans, view, page } = this;
     const { start, end, busy, count } = spans;
-    const size = { top: barTop(spans, row), height: BAR };
+    const size = { top: barTop(spans, row), height: spans.barHeight };
     const bars = [],
       narrow = [],
       names = [];
@@ -507,7 +506,7 @@ class Painter {
       const x = Math.max(view.x(start[n]), view.gutter - 4);
       const right = Math.min(view.x(end[n]), view.width + 4);
       const role = spans.role(n);
-      if (role === "event") bars.push(moment(x, size.top, BAR));
+      if (role === "event") bars.push(moment(x, size.top, size.height));
       else if (right - x < 1.5) narrow.push({ x, role, covered: busy[n] * view.perUs });
       else {
         const opacity = count[n] > 1 ? density(busy[n] / (end[n] - start[n])) : 1;
@@ -517,14 +516,15 @@ class Painter {
         );
       }
     }
-    return { bars: [...slivers(narrow, size.top, BAR), ...bars], names };
+    return { bars: [...slivers(narrow, size.top, size.height), ...bars], names };
   }
 
   // Returns the area under the steps of a series; of several on one pixel the highest is drawn.
-  area({ times, values, top, largest }) {
+  area({ times, values, top, height }) {
     const { view } = this;
-    const bottom = top + SERIES - 4;
-    const y = value => bottom - ((SERIES - 9) * value) / (largest || 1);
+    const largest = values.reduce((most, value) => Math.max(most, value), 0);
+    const bottom = top + height - 4;
+    const y = value => bottom - ((height - 9) * value) / (largest || 1);
     const first = Math.max(0, lower(times, view.from, 0, times.length) - 1);
     const isBefore = times.length && times[first] <= view.from;
     let d = `M${view.x(view.from)} ${bottom}V${y(isBefore ? values[first] : 0)}`;
@@ -573,16 +573,16 @@ class Painter {
 
   arrow({ kind, source, target }, isStrong) {
     const { spans, view } = this;
-    const { start, end, row } = spans;
+    const { start, end, row, barHeight } = spans;
     const head = kind === "wait" ? end[target] : start[target];
     const tops = [source, target].map(place => barTop(spans, row[place]));
     const isDown = tops[1] >= tops[0];
     const near = us => Math.max(Math.min(view.x(us), 1e5), -1e5);
-    const from = [near(Math.min(end[source], head)), tops[0] + (isDown ? BAR : 0)];
+    const from = [near(Math.min(end[source], head)), tops[0] + (isDown ? barHeight : 0)];
     // An arrow that begins out of view is faint, because it only crosses the spans in view.
     const isFaint = from[0] < view.gutter || from[0] > view.width;
     const kinds = [isStrong ? "strong" : isFaint ? "faint" : "", kind === "wait" ? "dashed" : ""];
-    return arrow({ from, to: [near(head), tops[1] + (isDown ? 0 : BAR)], kind: kinds.join(" ") });
+    return arrow({ from, to: [near(head), tops[1] + (isDown ? 0 : barHeight)], kind: kinds.join(" ") });
   }
 
   frame(place) {
@@ -594,14 +594,14 @@ class Painter {
       x,
       width: Math.max(right - x, 2),
       top: barTop(spans, spans.row[place]),
-      height: BAR,
+      height: spans.barHeight,
     };
     return frame({ ...size, stroke: place === this.selection.selected ? 2.5 : 1.5 });
   }
 }
 
 function barTop(spans, row) {
-  return spans.top[row] + (ROW - BAR) / 2;
+  return spans.top[row] + (spans.rowHeight - spans.barHeight) / 2;
 }
 
 // ---------------------------------------------------------------- mouse and wheel
@@ -656,7 +656,7 @@ class Pointer {
   hit(x, y) {
     const { spans, view } = this;
     if (x < view.gutter) return -1;
-    const row = spans.top.findIndex(top => y >= top && y < top + ROW);
+    const row = spans.top.findIndex(top => y >= top && y < top + spans.rowHeight);
     // Three pixels of tolerance, because a bar may be narrower than one pixel.
     return row < 0 ? -1 : spans.at(view.us(x), row, 3 / view.perUs);
   }
@@ -812,8 +812,9 @@ export class TimelineView {
     this.root = tag("div", names, tag("style", {}, LOOK + LANES_STYLE + STYLE));
     host.replaceChildren(this.root);
     keepKeys(this.root);
-    this.presentation = new Presentation(this.root, () => this.present());
+    this.presentation = new Presentation(this.root, () => this.resize());
     const spans = new Spans(drawing);
+    this.spans = spans;
     this.view = new Viewport(spans.length, spans.gutter, () => this.moved());
     this.page = new Page(this.root, drawing, spans, this.view, this.presentation);
     this.selection = new Selection(spans, this.view, this.page, () => this.paint());
@@ -831,18 +832,21 @@ export class TimelineView {
     svg.addEventListener("focus", () => {
       if (this.selection.selected < 0) this.page.tell("");
     });
-    new ResizeObserver(() => this.resize()).observe(this.root);
+    new ResizeObserver(() => this.resize()).observe(this.page.stage);
   }
 
+  // In a presentation the lanes fill the window, and the type is as large as they allow.
   resize() {
-    const width = this.page.stage.clientWidth;
+    const { spans, page, view } = this;
+    const { clientWidth: width, clientHeight: height } = page.stage;
     if (!width) return;
-    this.view.resize(width, this.presentation.isOn ? PRESENTED : 1);
+    const { isOn } = this.presentation;
+    const large = isOn ? parseFloat(getComputedStyle(this.root).fontSize) / TYPE_PX : 1;
+    const zoomed = Math.max(1, Math.min(large, height / spans.least));
+    view.resize(width, zoomed);
+    spans.stack(isOn ? height / zoomed : 0);
+    page.chart.take(spans.allLanes);
     this.paint();
-  }
-
-  present() {
-    if (this.page) this.resize();
   }
 
   moved() {
@@ -874,7 +878,7 @@ function decode(drawing) {
   const floats = text => new Float64Array(bytes(text));
   const whole = text => new Int32Array(bytes(text));
   const series = drawing.series.map(one => ({
-    ...one,
+    name: nameOf(one),
     times: floats(one.times),
     values: floats(one.values),
   }));

@@ -9,86 +9,48 @@ from collections.abc import Iterator, Mapping
 
 from gpulab.happens_before import user_site
 
-_MEMORY = "its allocator has PyTorch's default settings"
-_ALIKE = "it has one way to compute each operator"
-_COMPILED = "all its kernels are compiled"
-_NO_DRIVER = "it has no driver"
-_QUEUES = "its queues have CUDA's default sizes"
-_LOADING = "it loads each kernel at its first launch, as LAZY does"
-_NO_DUMP = "an error leaves no dump; its message names the operator"
-
-# Each variable that acts, and what it does here.
-ACTING: dict[str, str] = {
-    "CUDA_LAUNCH_BLOCKING": "1: each launch and each graph waits until its work is done, so that "
-    "an error comes at its line",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1: float32 matmuls use TF32",
-}
-# Each variable that is not modelled: the reason, and the values that change nothing.
-NOT_MODELLED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "CUDA_VISIBLE_DEVICES": (
-        "count= of gpulab.virtual_gpu says how many GPUs there are",
-        ("", "-1"),  # these only hide the CUDA GPUs of this machine
-    ),
-    "CUDA_DEVICE_ORDER": ("its GPUs are alike", ("FASTEST_FIRST",)),
+# These act: PyTorch itself reads the second one.
+ACTING = ("CUDA_LAUNCH_BLOCKING", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
+_OFF_BY_0 = """
+TORCH_BLAS_PREFER_CUBLASLT TORCH_LINALG_PREFER_CUSOLVER TORCH_LINALG_PREFER_MAGMA
+TORCH_CUDNN_USE_HEURISTIC_MODE_B TORCH_CUDNN_V8_API_DISABLED TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT
+TORCH_CUDNN_SDPA_ENABLED CUDNN_CONV_WSCAP_DBG CUDNN_ERRATA_JSON_FILE PYTORCH_TUNABLEOP_ENABLED
+PYTORCH_TUNABLEOP_TUNING CUDA_CACHE_DISABLE CUDA_CACHE_MAXSIZE CUDA_CACHE_PATH CUDA_DISABLE_JIT
+CUDA_DISABLE_PTX_JIT CUDA_FORCE_JIT CUDA_FORCE_PTX_JIT CUDA_DEVICE_MAX_COPY_CONNECTIONS
+CUDA_SCALE_LAUNCH_QUEUES CUDA_GRAPHS_USE_NODE_PRIORITY
+CUDA_DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT CUDA_BINARY_LOADER_THREAD_COUNT
+CUDA_FORCE_PRELOAD_LIBRARIES CUDA_ENABLE_COREDUMP_ON_EXCEPTION
+CUDA_ENABLE_CPU_COREDUMP_ON_EXCEPTION CUDA_ENABLE_LIGHTWEIGHT_COREDUMP
+CUDA_ENABLE_USER_TRIGGERED_COREDUMP CUDA_COREDUMP_FILE CUDA_COREDUMP_PIPE
+CUDA_COREDUMP_GENERATION_FLAGS CUDA_COREDUMP_SHOW_PROGRESS CUDA_DEVICE_WAITS_ON_EXCEPTION
+TORCH_USE_CUDA_DSA PYTORCH_CUDA_DSA_STACKTRACING
+"""
+_NEVER_OFF = """
+CUBLASLT_WORKSPACE_SIZE TORCH_CUBLAS_WORKSPACE_CACHE PYTORCH_NO_CUDA_MEMORY_CACHING
+NVIDIA_TF32_OVERRIDE PYTORCH_NVML_BASED_CUDA_CHECK CUDA_MANAGED_FORCE_DEVICE_ALLOC CUDA_AUTO_BOOST
+CUDA_DISABLE_PERF_BOOST CUDA_PREFER_SPINLOCKS_ON_HOST CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+CUDA_MPS_PINNED_DEVICE_MEM_LIMIT CUDA_MPS_PIPE_DIRECTORY CUDA_LOG_FILE CUDA_INJECTION64_PATH
+CUDA_DEVICE_DEFAULT_STACK_SIZE_MAX
+"""
+# Each variable that is not modelled, with the values that change nothing. The reasons are in
+# docs/virtual-gpu.md.
+NOT_MODELLED: dict[str, tuple[str, ...]] = {
+    "CUDA_VISIBLE_DEVICES": ("", "-1"),  # these only hide the CUDA GPUs of this machine
+    "CUDA_DEVICE_ORDER": ("FASTEST_FIRST",),
     # The values for deterministic results: here all results are.
-    "CUBLAS_WORKSPACE_CONFIG": ("cuBLAS takes no memory here", (":4096:8", ":16:8")),
-    "CUBLASLT_WORKSPACE_SIZE": ("cuBLAS takes no memory here", ()),
-    "TORCH_CUBLAS_WORKSPACE_CACHE": ("cuBLAS takes no memory here", ()),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": (_MEMORY, ()),
-    "PYTORCH_CUDA_ALLOC_CONF": (_MEMORY, ("", "backend:native", "expandable_segments:False")),
-    "PYTORCH_ALLOC_CONF": (_MEMORY, ("", "backend:native", "expandable_segments:False")),
-    "NVIDIA_TF32_OVERRIDE": ("use torch.backends.cuda.matmul.fp32_precision", ()),
+    "CUBLAS_WORKSPACE_CONFIG": (":4096:8", ":16:8"),
     **dict.fromkeys(
-        (
-            *("TORCH_BLAS_PREFER_CUBLASLT", "TORCH_LINALG_PREFER_CUSOLVER"),
-            *("TORCH_LINALG_PREFER_MAGMA", "TORCH_CUDNN_USE_HEURISTIC_MODE_B"),
-            *("TORCH_CUDNN_V8_API_DISABLED", "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT"),
-            *("TORCH_CUDNN_SDPA_ENABLED", "CUDNN_CONV_WSCAP_DBG", "CUDNN_ERRATA_JSON_FILE"),
-            *("PYTORCH_TUNABLEOP_ENABLED", "PYTORCH_TUNABLEOP_TUNING"),
-        ),
-        (_ALIKE, ("0",)),
+        ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"),
+        ("", "backend:native", "expandable_segments:False"),
     ),
-    **dict.fromkeys(
-        (
-            *("CUDA_CACHE_DISABLE", "CUDA_CACHE_MAXSIZE", "CUDA_CACHE_PATH"),
-            *("CUDA_DISABLE_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_FORCE_JIT", "CUDA_FORCE_PTX_JIT"),
-        ),
-        (_COMPILED, ("0",)),
-    ),
-    **dict.fromkeys(
-        (
-            *("PYTORCH_NVML_BASED_CUDA_CHECK", "CUDA_MANAGED_FORCE_DEVICE_ALLOC"),
-            *("CUDA_AUTO_BOOST", "CUDA_DISABLE_PERF_BOOST", "CUDA_PREFER_SPINLOCKS_ON_HOST"),
-            *("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"),
-            *("CUDA_MPS_PIPE_DIRECTORY", "CUDA_LOG_FILE", "CUDA_INJECTION64_PATH"),
-            *("CUDA_DEVICE_DEFAULT_STACK_SIZE_MAX",),
-        ),
-        (_NO_DRIVER, ()),
-    ),
-    "CUDA_DEVICE_MAX_CONNECTIONS": (_QUEUES, ("8",)),
-    **dict.fromkeys(
-        (
-            *("CUDA_DEVICE_MAX_COPY_CONNECTIONS", "CUDA_SCALE_LAUNCH_QUEUES"),
-            *("CUDA_GRAPHS_USE_NODE_PRIORITY",),
-            *("CUDA_DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT",),
-        ),
-        (_QUEUES, ("0",)),
-    ),
-    "CUDA_MODULE_LOADING": (_LOADING, ("LAZY", "DEFAULT")),
-    "CUDA_MODULE_DATA_LOADING": (_LOADING, ("LAZY", "DEFAULT")),
-    **dict.fromkeys(
-        ("CUDA_BINARY_LOADER_THREAD_COUNT", "CUDA_FORCE_PRELOAD_LIBRARIES"), (_LOADING, ("0",))
-    ),
-    **dict.fromkeys(
-        (
-            *("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_ENABLE_CPU_COREDUMP_ON_EXCEPTION"),
-            *("CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP"),
-            *("CUDA_COREDUMP_FILE", "CUDA_COREDUMP_PIPE", "CUDA_COREDUMP_GENERATION_FLAGS"),
-            *("CUDA_COREDUMP_SHOW_PROGRESS", "CUDA_DEVICE_WAITS_ON_EXCEPTION"),
-            *("TORCH_USE_CUDA_DSA", "PYTORCH_CUDA_DSA_STACKTRACING"),
-        ),
-        (_NO_DUMP, ("0",)),
-    ),
+    **dict.fromkeys(("CUDA_MODULE_LOADING", "CUDA_MODULE_DATA_LOADING"), ("LAZY", "DEFAULT")),
+    "CUDA_DEVICE_MAX_CONNECTIONS": ("8",),
+    **dict.fromkeys(_OFF_BY_0.split(), ("0",)),
+    **dict.fromkeys(_NEVER_OFF.split(), ()),
+}
+_INSTEAD = {
+    "CUDA_VISIBLE_DEVICES": " (count= of gpulab.virtual_gpu says how many GPUs there are)",
+    "NVIDIA_TF32_OVERRIDE": " (use torch.backends.cuda.matmul.fp32_precision)",
 }
 _NAMES = frozenset({*ACTING, *NOT_MODELLED})
 # Exercises and tests make many virtual GPUs, so a process shows each text once.
@@ -125,9 +87,9 @@ class Environment:
 
     def _ignored(self, now: Mapping[str, str]) -> Iterator[str]:
         for name, value in now.items():
-            reason, harmless = NOT_MODELLED.get(name, ("", (value,)))
+            harmless = NOT_MODELLED.get(name, (value,))
             if value not in harmless and not self._shows_all(name, value):
-                yield f"{name}={value} ({reason})"
+                yield f"{name}={value}{_INSTEAD.get(name, '')}"
 
     def _shows_all(self, name: str, value: str) -> bool:
         """Return whether the variable makes as many GPUs visible as there are."""

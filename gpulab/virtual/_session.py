@@ -72,14 +72,14 @@ class VirtualGpu:
 
     def __init__(  # noqa: PLR0913 # the options of virtual_gpu(), each by its name
         self,
-        gpu: str,
+        gpu: str = "H200",
         *,
-        count: int,
-        first_use: bool,
-        max_value_elements: int,
-        max_value_bytes: int,
-        value_budget_s: float,
-        host: str | None,
+        count: int = 1,
+        first_use: bool = True,
+        max_value_elements: int = 1 << 26,
+        max_value_bytes: int = 4 << 30,
+        value_budget_s: float = 0.05,
+        host: str | None = None,
     ) -> None:
         _N_GPUS.check(count=count)
         COUNT_OR_ZERO.check(max_value_elements=max_value_elements, max_value_bytes=max_value_bytes)
@@ -310,15 +310,7 @@ def virtual_gpu(  # noqa: PLR0913 # all but the first by their names
 def self_check() -> str:
     """Return which parts of a new virtual GPU fail with this torch; empty if none does."""
     try:
-        with VirtualGpu(
-            "H200",
-            count=1,
-            first_use=True,
-            max_value_elements=1 << 20,
-            max_value_bytes=1 << 24,
-            value_budget_s=1.0,
-            host=None,
-        ):
+        with VirtualGpu():
             failed = failures()
     except Exception as error:  # noqa: BLE001 # an unknown torch can fail in any way
         return f"{type(error).__name__}: {error}"

@@ -176,8 +176,9 @@ class EventBase:
         """The device of its last record, or None."""
         return None if self.task is None else cuda_device(self.task.stream.device.index)
 
-    def record(self, stream: Any) -> None:
-        """Record the event after the work in ``stream``."""
+    def record(self, stream: Any = None) -> None:
+        """Record the event after the work in ``stream``, by default the current one."""
+        stream = stream or torch.cuda.current_stream()
         machine = machine_with(stream.core)
         if self.task is not None and self.task.stream.device is not stream.core.device:
             # First our own error, if the two devices are of different virtual GPUs.
@@ -200,8 +201,9 @@ class EventBase:
         # The checker gets the order of a replay from the graph itself.
         self.snapshot = None
 
-    def wait(self, stream: Any) -> None:
+    def wait(self, stream: Any = None) -> None:
         """Make later work in ``stream`` wait for the event; the host does not wait."""
+        stream = stream or torch.cuda.current_stream()
         machine = machine_with(stream.core)
         # As on CUDA, a wait for an event that was never recorded is no wait.
         if self.task is None:
@@ -407,9 +409,7 @@ def class_with_base(original: type, base: type) -> type:
     # After the context torch has its own class again, and Python cannot derive ours from it.
     # ``isinstance`` asks ``__class__``, too, so that what the program kept is still a Stream.
     members["__class__"] = property(lambda _self: original)
-    new_class = type(
-        original.__name__, (_with_defaults(base),), {**members, "__module__": "torch.cuda"}
-    )
+    new_class = type(original.__name__, (base,), {**members, "__module__": "torch.cuda"})
     if base not in _CHECKS:
         return new_class
     return type(original.__name__, (_CHECKS[base], new_class), {"__module__": "torch.cuda"})
@@ -428,21 +428,3 @@ def external_stream_class(stream_class: Any) -> type:
 def _free_names(function: Any) -> tuple[str, ...]:
     code = getattr(function, "__code__", None)
     return code.co_freevars if code is not None else ()
-
-
-def _with_defaults(base: type) -> type:
-    """Return a class whose ``record`` and ``wait`` default to the current stream.
-
-    In torch the Python methods that :func:`class_with_base` leaves out do this.
-    """
-    if base is not EventBase:
-        return base
-
-    class Event(EventBase):
-        def record(self, stream: Any = None) -> None:
-            super().record(stream or torch.cuda.current_stream())
-
-        def wait(self, stream: Any = None) -> None:
-            super().wait(stream or torch.cuda.current_stream())
-
-    return Event

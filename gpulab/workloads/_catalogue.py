@@ -1,10 +1,9 @@
-"""The catalogue itself: every workload with its sizes and types, and the check of its result.
+"""The catalogue itself: every workload with its sizes and types.
 
 Each operation has one size ``n`` and a few types. Its docstring derives its FLOPs and the least
 number of bytes that it must move; ``workload(name).derivation`` returns that text.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
@@ -18,20 +17,18 @@ from gpulab.core.requirements import (
     COUNT,
     FUNCTION,
     NAME,
-    WHOLE,
     NameOf,
     check_fields,
     instance_of,
     items_of,
 )
-from gpulab.core.torch_private import allows_tf32
 from gpulab.workloads import _compute_bound as products
 from gpulab.workloads import _memory_bound as elementwise
 from gpulab.workloads import _memory_bound as indexed
 from gpulab.workloads import _memory_bound as rows
 from gpulab.workloads._problem import Problem, Tensor
 
-__all__ = ["WORKLOADS", "Agreement", "Workload", "names", "workload"]
+__all__ = ["WORKLOADS", "Workload", "names", "workload"]
 
 _MOST_BYTES = 2**56  # GPUs have virtual addresses of 49 to 57 bits
 
@@ -39,31 +36,6 @@ _MOST_BYTES = 2**56  # GPUs have virtual addresses of 49 to 57 bits
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _SINGLE_AND_HALF = ("float32", "float16", "bfloat16")
 _SINGLE_AND_DOUBLE = ("float32", "float64")
-_TF32_EPSILON = 2.0**-10  # TF32 has ten bits of mantissa, according to NVIDIA's description
-_N_ROUNDINGS = 4  # inputs, products, sums and the result are each rounded
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How close a result is to the same computation in float64, relative to the largest reference.
-
-    ``worst`` is the largest distance of an element from its reference. ``allowed`` is what
-    rounding alone may cause: four units in the last place of the type, plus four of the type of
-    the sums, times the root of the number of terms. Half types are summed in float32, as in
-    PyTorch's kernels.
-    """
-
-    worst: float
-    allowed: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether rounding explains the distance; False if the distance is nan."""
-        return self.worst <= self.allowed
-
-    def __str__(self) -> str:
-        verdict = "agrees with" if self.agrees else "DIFFERS from"
-        return f"{verdict} float64: {self.worst:.1e} apart, {self.allowed:.1e} allowed"
 
 
 _GENERATOR = instance_of(torch.Generator, "a torch.Generator").or_none
@@ -174,43 +146,6 @@ class Workload:
         self._dtype(dtype)
         return f"{self.name} n={size} {dtype}"
 
-    def check(
-        self,
-        size: int | None = None,
-        dtype: str = "float32",
-        device: str | torch.device = "cuda",
-        *,
-        seed: int = 0,
-    ) -> Agreement:
-        """Run the operation once, and compare its result with the same in float64 on the CPU.
-
-        The inputs are made on the CPU, in the type ``dtype``, so that both computations use the
-        same numbers. The check is valid for this size only.
-
-        Parameters
-        ----------
-        size
-            None: the smallest of ``sizes``.
-        dtype, device
-            As for :meth:`make`.
-        seed
-            Seed of the inputs.
-        """
-        problem = self._problem(self.sizes[0] if size is None else size)
-        kind, torch_device = self._dtype(dtype), _torch_device(device)
-        WHOLE.check(seed=seed)
-        drawn = _drawn(problem, kind, seed)
-        # Copies first, because some operations write into their inputs.
-        wide_inputs = tuple(_widened(tensor) for tensor in drawn)
-        inputs = tuple(tensor.to(torch_device) for tensor in drawn)
-        result = problem.work(inputs)()
-        computed = _widened(problem.compared(result, *inputs).cpu())
-        if problem.reference is None:
-            expected = problem.compared(problem.work(wide_inputs)(), *wide_inputs)
-        else:
-            expected = problem.reference(computed, *wide_inputs)
-        return Agreement(_distance(computed, expected), _allowed(problem, kind, torch_device))
-
     def _problem(self, size: int) -> Problem:
         COUNT.check(size=size)
         problem = self.problem(size)
@@ -234,41 +169,6 @@ def _torch_device(device: str | torch.device) -> torch.device:
         raise InvalidOptionError(
             f"device={shown(device)}; it must be a device of torch, such as 'cuda' or 'cpu'"
         ) from error
-
-
-def _drawn(problem: Problem, dtype: torch.dtype, seed: int) -> tuple[Tensor, ...]:
-    # On the CPU, because a generator of the GPU draws other numbers from the same seed.
-    generator = torch.Generator("cpu").manual_seed(seed)
-    cpu = torch.device("cpu")
-    return tuple(spec.draw(dtype, cpu, generator) for spec in problem.inputs)
-
-
-def _widened(tensor: Tensor) -> Tensor:
-    """Return a copy in float64; whole numbers stay in their type."""
-    kind = torch.float64 if tensor.is_floating_point() else tensor.dtype
-    return tensor.detach().to(kind, copy=True)
-
-
-def _distance(computed: Tensor, expected: Tensor) -> float:
-    # One scale for all: an element near zero may be the difference of large terms, and its own
-    # relative error has no bound.
-    apart, scale = (computed - expected).abs().max().item(), expected.abs().max().item()
-    return apart / scale if scale > 0 else apart
-
-
-def _allowed(problem: Problem, dtype: torch.dtype, device: torch.device) -> float:
-    epsilon = torch.finfo(dtype).eps
-    summed = min(epsilon, torch.finfo(torch.float32).eps)
-    if dtype is torch.float32 and device.type == "cuda" and _allows_tf32(problem):
-        epsilon = _TF32_EPSILON  # TF32 rounds the factors but not the sums
-    # The root, because rounding errors of independent terms partly cancel.
-    return _N_ROUNDINGS * (epsilon + summed * math.sqrt(problem.n_terms))
-
-
-def _allows_tf32(problem: Problem) -> bool:
-    switches = {"cudnn": "conv", "matmul": "matmul"}
-    switch = switches.get(problem.tensor_cores)
-    return switch is not None and allows_tf32(switch)
 
 
 def _powers(first: int, last: int, step: int = 2) -> tuple[int, ...]:
@@ -318,8 +218,7 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
             Workload("conv_depthwise", products.conv_depthwise, _IMAGES, _powers(0, 8)),
             Workload("attention", products.attention, "tokens", _powers(7, 13, 1)),
             Workload("cross_entropy", rows.cross_entropy, "rows of 32,000", _powers(4, 14)),
-            # In a half type, a parameter near 1 and a step of a thousandth leave only rounding
-            # errors.
+            # In a half type, a step of a thousandth is lost beside a parameter near 1.
             Workload("adam", elementwise.adam, "parameters", _powers(10, 26), _SINGLE_AND_DOUBLE),
         )
     }

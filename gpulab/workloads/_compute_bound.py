@@ -40,7 +40,6 @@ def _matmul(m: int, k: int, n: int) -> Problem:
         call=torch.matmul,
         n_flops=2 * m * k * n,
         n_elements=m * k + k * n + m * n,
-        n_terms=k,
         tensor_cores="matmul",
     )
 
@@ -56,7 +55,6 @@ def bmm(n: int) -> Problem:
         call=torch.bmm,
         n_flops=2 * _BATCH * n**3,
         n_elements=3 * _BATCH * n**2,
-        n_terms=n,
         tensor_cores="matmul",
     )
 
@@ -73,7 +71,6 @@ def linear(n: int) -> Problem:
         call=functional.linear,
         n_flops=2 * n * _FEATURES**2 + n * _FEATURES,
         n_elements=2 * n * _FEATURES + _FEATURES**2 + _FEATURES,
-        n_terms=_FEATURES,
         tensor_cores="matmul",
     )
 
@@ -106,13 +103,12 @@ def conv_depthwise(n: int) -> Problem:
 
 
 def _convolution(n: int, *, n_in: int, n_out: int, side: int, groups: int = 1) -> Problem:
-    n_pixels, n_terms = _IMAGE**2, n_in // groups * side**2
+    n_pixels, n_weights = _IMAGE**2, n_in // groups * side**2
     return Problem(
         inputs=(normal(n, n_in, _IMAGE, _IMAGE), normal(n_out, n_in // groups, side, side)),
         call=partial(functional.conv2d, padding=side // 2, groups=groups),
-        n_flops=2 * n_terms * n * n_out * n_pixels,
-        n_elements=n * (n_in + n_out) * n_pixels + n_out * n_terms,
-        n_terms=n_terms,
+        n_flops=2 * n_weights * n * n_out * n_pixels,
+        n_elements=n * (n_in + n_out) * n_pixels + n_out * n_weights,
         tensor_cores="cudnn",
     )
 
@@ -132,6 +128,5 @@ def attention(n: int) -> Problem:
         call=functional.scaled_dot_product_attention,
         n_flops=n_heads * (4 * n**2 * _HEAD_DIM + 4 * n**2),
         n_elements=4 * n_heads * n * _HEAD_DIM,
-        n_terms=n,
         tensor_cores="matmul",
     )

@@ -51,11 +51,6 @@ def indices(high: int, *shape: int) -> Whole:
     return Whole(high, shape)
 
 
-def same(result: Tensor, *_inputs: Tensor) -> Tensor:
-    """Return the result unchanged, to compare all of it."""
-    return result
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One operation at one size.
@@ -72,18 +67,9 @@ class Problem:
         Elements of int64 that must be read or written in addition.
     n_flops
         Floating-point operations; comparisons and moves do not count.
-    n_terms
-        How many numbers are added for one number of the result; it sets the allowed rounding
-        error.
     prepared
         If true, ``call`` is called once with the inputs and returns the work. If false, the work
         is the call itself.
-    compared
-        Takes the result and the inputs, and returns what to compare. For an index this is the
-        element that it points to, because of two equal elements either index is right.
-    reference
-        Takes the result and the inputs in float64, and returns the expected result. None: the
-        result of ``call`` in float64 is expected.
     tensor_cores
         The switch that lets PyTorch round float32 to TF32 here: ``"matmul"``, ``"cudnn"``, or
         empty for none.
@@ -94,10 +80,7 @@ class Problem:
     n_elements: int
     n_indices: int = 0
     n_flops: int = 0
-    n_terms: int = 1
     prepared: bool = False
-    compared: Callable[..., Tensor] = same
-    reference: Callable[..., Tensor] | None = None
     tensor_cores: str = ""
 
     def n_bytes(self, itemsize: int) -> int:

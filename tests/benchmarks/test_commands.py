@@ -11,7 +11,7 @@ import pytest
 
 import benchmarks
 from benchmarks.accuracy.report import report as accuracy_report
-from benchmarks.anything.results import as_markdown
+from benchmarks.anything.__main__ import as_markdown
 from benchmarks.common.folders import RESULTS, ROOT
 
 

@@ -28,4 +28,4 @@ def test_errors_of_host_times_do_not_depend_on_the_hosts_pace() -> None:
     said = [paced([Pair(here, there * pace) for here, there in times]) for pace in (1, 0.25)]
     after = [text.split("Divided")[1] for text in said]
     assert after[0] == after[1]
-    assert "25.0% in the median and by 45.0% in the p90" in after[0]
+    assert "25.0 % in the median and by 45.0 % in the p90" in after[0]

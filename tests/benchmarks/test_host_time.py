@@ -6,22 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.host_time import fitting, judging, reading
+from benchmarks.host_time import fitting, judging
 from gpulab.virtual.simulator import fitted_costs
 
 
 @pytest.mark.slow  # it imports scipy
 def test_costs_are_found_again_from_programs_that_have_them() -> None:
-    """The fit finds the costs again, and a cost that no program has stays as expected."""
+    """The fit finds the costs and a slower host's pace; what no program has stays as expected."""
     rows = []
-    for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
-        counts = Counter({"module": n_modules, "view": n_views})
-        host_us = 10 + n_modules * 2.1 + n_views * 1.45
-        rows.append((host_us, fitting.Counted(10.0, counts)))
-    found = fitting.solve(rows)
+    for i_host, pace in ((0, 1.0), (1, 1.3)):
+        for n_modules, n_views in ((10, 0), (0, 100), (300, 50), (40, 400)):
+            counts = Counter({"module": n_modules, "view": n_views})
+            host_us = 10 + n_modules * 2.1 + n_views * 1.45
+            rows.append((pace * host_us, fitting.Counted(10.0, counts), i_host))
+    found, paces = fitting.solve(rows)
     assert found["module"] == pytest.approx(2_100, rel=0.01)
     assert found["view"] == pytest.approx(1_450, rel=0.01)
     assert found["backward"] == fitting.EXPECTED["backward"][0]
+    assert paces == pytest.approx([1.0, 1.3], rel=0.01)
 
 
 def test_the_wall_time_counts_where_the_host_decides_it() -> None:
@@ -46,7 +48,7 @@ def test_a_judgement_lists_programs_and_sums_up(
     monkeypatch.setattr(judging, "predict", lambda _titles: predicted)
     times = tmp_path / "times.json"
     times.write_text(json.dumps({"programs": {"good": there, "bad": there}}), "utf-8")
-    lines = judging.judge([times]).splitlines()
+    lines = judging.judge(times).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == [
         "good",
         "100",
@@ -71,17 +73,3 @@ def test_a_judgement_lists_programs_and_sums_up(
 def test_a_quantile_lies_between_its_neighbours(share: float, wanted: float) -> None:
     """A quantile between two numbers is interpolated; the median of three is the middle one."""
     assert judging.quantile([1.0, 2.0, 4.0], share) == wanted
-
-
-def test_several_files_of_times_are_one_recording(tmp_path: Path) -> None:
-    """Times are medians over the files, and a failure in one file does not count."""
-    files = []
-    for i, host_us in enumerate((100.0, 300.0, 120.0)):
-        times = dict.fromkeys(reading.QUANTITIES, host_us)
-        programs = {"good": times, "once": {"error": "no"} if i else times, "bad": {"error": "no"}}
-        files.append(tmp_path / f"{i}.json")
-        files[-1].write_text(json.dumps({"programs": programs}), "utf-8")
-    found = reading.read_times(files)["programs"]
-    assert found["good"]["host_us"] == 120.0
-    assert found["once"]["wall_us"] == 100.0
-    assert found["bad"] == {"error": "no"}

@@ -12,10 +12,10 @@ from tests.browser.test_sketch import NO_KERNEL, SHUT_DOWN
 from tests.support.jupyterlab import (
     Lab,
     first_cell,
-    go_dark,
     needs_browser,
     put_notebook,
     run_all,
+    set_theme,
     take_picture,
     wait_for_light_ink,
 )
@@ -153,12 +153,18 @@ def test_keys_reach_every_point_and_never_the_notebook(shown: "Locator", page: "
 
 
 def test_the_legend_filters(shown: "Locator", page: "Page") -> None:
-    """Pressing a family's name shows all of its operations, and the model's switch says so."""
+    """A family's name shows all of its operations; a model and a second GPU are said once."""
     roofline = shown.locator(".explorer.roofline")
     roofline.get_by_role("button", name="rows", exact=True).click()
     roofline.get_by_text("5 operations shown").wait_for()
     roofline.locator("input[name=model][value=refined]").check(force=True)
     roofline.get_by_text("From the plain to the refined model").wait_for()
+    second = roofline.locator("select[name=beside]")
+    second.select_option(second.locator("option").nth(2).get_attribute("value"))
+    said = roofline.get_by_text("(hollow signs)")
+    said.first.wait_for()
+    assert said.count() == 1
+    second.select_option("")
     roofline.scroll_into_view_if_needed()
     take_picture(page, "explorer_roofline")
 
@@ -209,7 +215,7 @@ def test_controls_and_picture_fit(size: tuple[int, int], page: "Page", tmp_path:
 
 def test_explorers_in_the_dark(shown: "Locator", page: "Page") -> None:
     """In JupyterLab's dark theme the text is light."""
-    go_dark(page)
+    set_theme(page, "Dark")
     crossover = shown.locator(".explorer.crossover")
     crossover.scroll_into_view_if_needed()
     wait_for_light_ink(crossover.locator("h2"))

@@ -8,6 +8,7 @@ from tests.support.jupyterlab import (
     needs_browser,
     put_notebook,
     run_cell,
+    set_theme,
     take_picture,
 )
 
@@ -33,6 +34,7 @@ live.series(
     (threading.Event().wait(0.3) or row for row in sizes),
     plots.scaling, title="A series", alt="It rises.",
 )""",
+    """live.ladder(lambda: threading.Event().wait(0.1) or a + a)""",
     """\
 left = [thread.name for thread in threading.enumerate() if "gpulab" in thread.name]
 f"left: {left}, drained: {torch.cuda.current_stream().query()}\"""",
@@ -49,7 +51,7 @@ GROWN = """([cell, n_before]) => {
 
 
 def test_a_live_picture_grows_and_is_stopped(lab: Lab) -> None:
-    """Several frames appear; the interrupt and the Stop button both leave a finished picture."""
+    """Frames appear, without a finding of axe; the interrupt and Stop leave a finished picture."""
     put_notebook(lab.address, "live", CELLS)
     with lab.notebook("live") as notebook:
         _watch(lab.page, notebook)
@@ -58,7 +60,7 @@ def test_a_live_picture_grows_and_is_stopped(lab: Lab) -> None:
 def _watch(page: "Page", notebook: "Locator") -> None:
     """Run the cells one by one, and stop the load by interrupt and by button."""
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    first, load, series, last = (notebook.locator(".jp-CodeCell").nth(n) for n in range(4))
+    first, load, series, ladder, last = (notebook.locator(".jp-CodeCell").nth(n) for n in range(5))
     run_cell(first)
     _wait(page, first)
     interrupt = page.locator("[data-jp-item-name=interrupt]:visible").first
@@ -66,6 +68,11 @@ def _watch(page: "Page", notebook: "Locator") -> None:
     for cell, title in ((load, "MHz"), (series, "A series")):
         button = cell.get_by_role("button", name="Stop")
         _stop(page, cell, f"{title}, stopped by the Stop button", button)
+    run_cell(ladder)
+    ladder.locator(".live .point").first.wait_for()
+    _try_axe(page, "ladder")
+    ladder.get_by_role("button", name="Stop").click()
+    ladder.locator('figure img[alt*="stopped by the Stop button"]').wait_for()
     run_cell(last)
     _wait(page, last)
     assert "left: [], drained: True" in last.locator(".jp-OutputArea").inner_text()
@@ -86,9 +93,8 @@ def _stop(page: "Page", cell: "Locator", words: str, button: "Locator") -> None:
         page.keyboard.press(key)
     assert cells.count() == n_cells
     assert ": " in cell.locator(".live .told").inner_text()
-    assert axe_findings(page, ".live") == []
     name = words.replace(" ", "_").replace(",", "")
-    take_picture(page, f"live_{name}_running")
+    _try_axe(page, name)
     button.click()
     _wait(page, cell)
     picture = cell.locator("figure.gpulab-figure img")
@@ -97,6 +103,14 @@ def _stop(page: "Page", cell: "Locator", words: str, button: "Locator") -> None:
     assert picture.count() == 1
     cell.get_by_role("button", name="Stop").wait_for(state="detached")
     assert cell.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
+
+
+def _try_axe(page: "Page", name: str) -> None:
+    """Expect no finding of axe in a growing picture, in both themes."""
+    for theme in ("Dark", "Light"):
+        set_theme(page, theme)
+        assert axe_findings(page, ".live") == []
+        take_picture(page, f"live_{name}_{theme}")
 
 
 def _wait(page: "Page", cell: "Locator") -> None:

@@ -9,10 +9,10 @@ import pytest
 from tests.support.jupyterlab import (
     Lab,
     axe_findings,
-    go_dark,
     needs_browser,
     put_notebook,
     run_all,
+    set_theme,
     take_picture,
     wait_for_light_ink,
 )
@@ -301,7 +301,7 @@ def test_axe_finds_nothing_in_any_state(machine: Hands) -> None:
 def test_the_machine_in_the_dark(machine: Hands) -> None:
     """Texts of the picture are light in the dark theme, and axe-core finds nothing."""
     page = machine.page
-    go_dark(page)
+    set_theme(page, "Dark")
     err(machine)
     take_picture(page, "machine_dark")
     wait_for_light_ink(machine.root.locator("svg.chart text").first, "fill")

@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.jupyterlab import (
     Lab,
-    go_dark,
     needs_browser,
     put_notebook,
     run_all,
+    set_theme,
     take_picture,
     wait_for_light_ink,
 )
@@ -209,7 +209,7 @@ def test_nothing_and_too_much_in_the_browser(shown: "Locator", page: "Page") -> 
 def test_timeline_in_the_dark(shown: "Locator", page: "Page") -> None:
     """The picture changes to dark colours when JupyterLab's theme does."""
     first = shown.locator(".gpulab-timeline").first
-    go_dark(page)
+    set_theme(page, "Dark")
     first.scroll_into_view_if_needed()
     wait_for_light_ink(first.locator("svg.chart text").first, "fill")
     take_picture(page, "timeline_dark")

@@ -17,7 +17,6 @@ import pytest
 
 from gpulab.core import disk
 from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
-from tests.support.ctrl_c import interrupted_at_each_place, open_in
 from tests.support.refusing import halting, refusal
 
 ROOT = Path(__file__).parents[2]
@@ -274,40 +273,6 @@ def test_half_a_line_is_taken_away(
         assert path.read_text() == "first\n"
         file.append("third\n")
     assert path.read_text() == "first\nthird\n"
-
-
-# Ctrl-C
-
-
-def test_ctrl_c_at_any_line_leaves_a_growing_file_whole_and_closed(tmp_path: Path) -> None:
-    """Wherever Ctrl-C comes, the file is closed and unlocked, and its lines are whole."""
-    path = tmp_path / "sweep.jsonl"
-
-    def add() -> None:
-        with disk.growing(path) as file:
-            file.append("line\n")
-            file.sync()
-
-    for at in interrupted_at_each_place(add, "gpulab.core.disk", "contextlib"):
-        assert open_in(tmp_path) == [], at
-        assert not path.exists() or path.read_text() in {"", "line\n"}, at
-        path.unlink(missing_ok=True)
-        add()
-        path.unlink()
-
-
-def test_ctrl_c_at_any_line_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """Wherever Ctrl-C comes, a file has its old content or the new one, and no part is left."""
-    path = tmp_path / "file"
-
-    def write() -> None:
-        disk.write_whole(path, b"new")
-
-    for at in interrupted_at_each_place(write, "gpulab.core.disk"):
-        assert open_in(tmp_path) == [], at
-        assert not path.exists() or path.read_bytes() == b"new", at
-        assert [*tmp_path.iterdir()] in ([], [path]), at
-        path.unlink(missing_ok=True)
 
 
 @posix

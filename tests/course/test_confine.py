@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from gpulab import course
 from gpulab.core.errors import InvalidOptionError
 from gpulab.course import _confine
+from gpulab.course._judging import Grader
 from gpulab.course._sandbox import Sandbox
 from tests.course.conftest import LIMITS
 
@@ -98,11 +98,10 @@ def tail(work, n_calls):
 """
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """Yield a process for answers, without the check that reads their source first."""
-    with Sandbox(LIMITS) as running:
-        yield running
+@pytest.fixture
+def sandbox(grader: Grader) -> Sandbox:
+    """Return a process for answers, without the check that reads their source first."""
+    return grader.sandbox
 
 
 @pytest.mark.slow

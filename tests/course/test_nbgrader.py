@@ -127,15 +127,6 @@ def test_damage_and_misuse_are_reported_by_name(graded: Path) -> None:
         assert line in text
 
 
-def test_a_second_grading_gives_the_same(graded: Path) -> None:
-    """Grading a submission again gives the same marks, byte for byte."""
-    marks = graded / "marks" / "timing" / "ada.json"
-    before, first = scores_in(graded), marks.read_bytes()
-    marks.unlink()
-    assert nbgrader(graded, "autograde", "timing", "--force", "--student=ada").returncode == 0
-    assert (scores_in(graded), marks.read_bytes()) == (before, first)
-
-
 def test_the_released_notebook_contains_no_key(graded: Path) -> None:
     """The learner's notebook has no solution, no hidden test and no secret."""
     text = (graded / "release" / "timing" / "timing.ipynb").read_text("utf-8")

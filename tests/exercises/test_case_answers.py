@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import gpulab
-from tests.support.answers import Answer, Answers, assert_verdict, changed
+from tests.support.answers import Answer, Answers, assert_verdict, changed, events, waited
 
 Work = Callable[[], object]
 Model = Callable[[Tensor], Tensor]
@@ -29,11 +29,6 @@ def test_verdict(answer: Answer) -> None:
     assert_verdict(answer)
 
 
-def events(n: int = 2) -> list[torch.cuda.Event]:
-    """Return events that can be read."""
-    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
-
-
 def in_a_row(work: Work, n_calls: int) -> float:
     """Return seconds for each of some calls, by two events."""
     start, end = events()
@@ -43,15 +38,6 @@ def in_a_row(work: Work, n_calls: int) -> float:
     end.record()
     end.synchronize()
     return start.elapsed_time(end) / 1e3 / n_calls
-
-
-def waited(work: Work) -> float:
-    """Return the time from an idle GPU to an idle GPU."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 # case-01.mend
@@ -132,6 +118,16 @@ def no_warm_up(n: int) -> float:
 @wrong("unexplained", "case-01.mend")
 def half_of_the_flops(n: int) -> float:
     return float(by_events(n)) / 2
+
+
+@wrong("flop", "case-01.mend")
+def flop_per_second(n: int) -> float:
+    return float(by_events(n)) * 1e12
+
+
+@wrong("milliseconds", "case-01.mend")
+def divided_by_milliseconds(n: int) -> float:
+    return float(by_events(n)) / 1e3
 
 
 # case-02.mend
@@ -238,6 +234,22 @@ def the_other_way_round(old: Work, new: Work) -> float:
     return float(one_after_the_other(new, old))
 
 
+wrong("flush-timed", "case-02.mend")(
+    changed(
+        cold_times,
+        "flush_in_the_sample",
+        "work: Work, n: int = 11 -> old: Work, new: Work, n: int = 11",
+        "list[float] -> float",
+        "range(n)] -> range(2 * n)]",
+        "for start, end in pairs: -> for i, (start, end) in enumerate(pairs):",
+        "flush()\n        start.record() -> start.record(); flush()",
+        "work() -> (old, new)[i % 2]()",
+        "return [ -> ms = [",
+        "in pairs] -> in pairs]\n    return median(ms[::2]) / median(ms[1::2])",
+    )
+)
+
+
 # case-03.mend
 
 
@@ -288,6 +300,20 @@ def ten_calls(work: Work) -> float:
 
 
 wrong("mixed", "case-03.mend")(changed(ten_calls, "mean_of_both_clocks", "10 -> 50"))
+
+
+@wrong("not-divided", "case-03.mend")
+def all_calls(work: Work) -> float:
+    return 20 * float(mean_after_a_mean(work))
+
+
+@wrong("burst", "case-03.mend")
+def calls_with_pauses(work: Work) -> float:
+    samples_s = []
+    for _ in range(5):
+        time.sleep(0.5)
+        samples_s.append(in_a_row(work, 1))
+    return median(samples_s)
 
 
 # case-04.mend
@@ -622,6 +648,32 @@ def shortest_and_longest(step: Work) -> tuple[float, float, float]:
     return min(samples_s), max(samples_s), 1 / len(samples_s)
 
 
+def with_change(name: str, change: Callable[[float, float, float], object]) -> Work:
+    """Return a right answer with one change."""
+
+    def answer(step: Work) -> object:
+        return change(*nearest_centre(step))
+
+    answer.__name__ = name
+    return answer  # type: ignore[return-value]  # a function of a step
+
+
+for code, change in {
+    "one-number": lambda fast_s, _slow_s, _share: fast_s,
+    "percent": lambda fast_s, slow_s, share: (fast_s, slow_s, 100 * share),
+    "share-of-fast": lambda fast_s, slow_s, share: (fast_s, slow_s, 1 - share),
+    "milliseconds": lambda fast_s, slow_s, share: (1e3 * fast_s, 1e3 * slow_s, share),
+}.items():
+    wrong(code, "case-06.mend")(with_change(code, change))
+
+
+@wrong("median-as-fast", "case-06.mend")
+def median_of_all_as_fast(step: Work) -> tuple[float, float, float]:
+    samples_s = sorted(step_times(step))
+    _, slow_s, share = nearest_centre(step)
+    return median(samples_s), slow_s, share
+
+
 # case-07.mend
 
 
@@ -693,6 +745,12 @@ def b_then_a(a: Work, b: Work) -> float:
 @wrong("upside-down", "case-07.mend")
 def a_over_b(a: Work, b: Work) -> float:
     return float(there_and_back(b, a))
+
+
+@wrong("no-warm-up", "case-07.mend")
+def no_call_before(a: Work, b: Work) -> float:
+    first_s = in_a_row(a, 5)
+    return in_a_row(b, 5) / first_s
 
 
 # case-08.mend
@@ -772,6 +830,31 @@ wrong("steps-missing", "case-08.mend")(
 )
 wrong("no-result", "case-08.mend")(
     changed(waits_and_copies, "no_copy_back", 'x.to("cpu") -> pass')
+)
+
+
+wrong("copies-out-in-each-step", "case-08.mend")(
+    changed(numpy_at_the_end, "copied_back_in_each_step", "x = step(x) -> x = step(x); x.cpu()")
+)
+wrong("not-divided", "case-08.mend")(
+    changed(waits_and_copies, "time_of_all_steps", " / n_steps -> ")
+)
+wrong("copies-left-out", "case-08.mend")(
+    changed(
+        waits_and_copies,
+        "copies_out_of_the_time",
+        "data.cuda() -> data.cuda(); torch.cuda.synchronize(); start = time.perf_counter()",
+        'x.to("cpu") -> torch.cuda.synchronize(); end = time.perf_counter(); x.to("cpu")',
+        "(time.perf_counter() - start) -> (end - start)",
+    )
+)
+wrong("no-copy-out", "case-08.mend")(
+    changed(
+        into_a_tensor_on_the_host,
+        "copy_back_after_the_time",
+        "result.copy_(x) -> torch.cuda.synchronize(); end = time.perf_counter(); result.copy_(x)",
+        "(time.perf_counter() - start) -> (end - start)",
+    )
 )
 
 
@@ -888,6 +971,22 @@ def no_graph(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tens
     return (time.perf_counter() - start) / len(requests), outputs
 
 
+wrong("one-behind", "case-09.mend")(
+    changed(
+        answers_in_the_host,
+        "copied_after_the_replay",
+        "static.copy_(request)\n        graph.replay() -> graph.replay()",
+        "outputs.append(y.cpu()) -> outputs.append(y.cpu()); static.copy_(request)",
+    )
+)
+
+
+@wrong("not-divided", "case-09.mend")
+def time_of_all_requests(model: Model, requests: Sequence[Tensor]) -> tuple[float, list[Tensor]]:
+    seconds, outputs = answers_in_the_host(model, requests)
+    return seconds * len(requests), outputs
+
+
 # case-10.mend
 
 
@@ -948,3 +1047,31 @@ def no_wait_after_the_loop(work: Work) -> float:
     for _ in range(500):
         work()
     return (time.perf_counter() - start) / 500
+
+
+wrong("mean-of-both", "case-10.mend")(
+    changed(median_of_launches, "mean_of_launches", "200 -> 1500", "median( -> fmean(")
+)
+
+
+@wrong("wait-each-call", "case-10.mend")
+def wait_after_each_call(work: Work) -> float:
+    return median(waited(work) for _ in range(20))
+
+
+@wrong("not-divided", "case-10.mend")
+def time_of_a_hundred(work: Work) -> float:
+    return 100 * float(events_around_many(work))
+
+
+# Right values in another unit.
+for exercise_id, right_answer in (
+    ("case-03.mend", mean_after_a_mean),
+    ("case-05.mend", in_its_stream),
+    ("case-10.mend", events_around_many),
+):
+
+    def in_milliseconds(*given: Any, seconds: Work = right_answer) -> float:
+        return 1e3 * float(seconds(*given))
+
+    wrong("milliseconds", exercise_id)(in_milliseconds)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.support.answers import Answer, Answers, assert_verdict, changed
+from tests.support.answers import Answer, Answers, assert_verdict, changed, events, waited
 
 Work = Callable[[], object]
 Double = Callable[[Tensor], Tensor]
@@ -24,20 +24,6 @@ right, wrong = ANSWERS.right, ANSWERS.wrong
 def test_verdict(answer: Answer) -> None:
     """Each answer gets the verdict that it deserves."""
     assert_verdict(answer)
-
-
-def events(n: int = 2) -> list[torch.cuda.Event]:
-    """Return events that can be read."""
-    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
-
-
-def waited(work: Work) -> float:
-    """Return the time from an idle GPU to an idle GPU."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 # 13.unwaited, 13.backlog, 13.too-early, 13.first-call

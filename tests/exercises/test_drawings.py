@@ -4,14 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from gpulab import exercises, virtual_gpu
 from gpulab.core import palette
-from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
 from gpulab.exercises.journal import LearnerJournal, predictions_of
 from gpulab.figures import widgets
@@ -233,16 +230,3 @@ def test_a_drawing_sent_on_another_thread_counts_at_once_and_is_pictured_later(
     asyncio.run(session())
     assert len(shown.outputs[1]) == 2
     assert "Drawn step: 1.00 ms" in shown.outputs[1][1]["text/html"]
-
-
-def test_sizes_are_written_as_powers_of_two() -> None:
-    """The page gets the texts of large powers of two, and a number at some of them."""
-    view: dict[str, Any] = lesson_10.ADDITIONS.view()
-    assert view["x_texts"] == ["2^10", "2^12", "2^14", "2^16", "2^18", "2^20", "2^22", "2^24"]
-    assert view["x_ticks"][1] == (2.0**12, "2^12")
-
-
-def test_wrong_axes_are_refused() -> None:
-    """Axes of another type raise an error that names the argument."""
-    with pytest.raises(InvalidOptionError, match="axes="):
-        exercises.draw("How long?", name="04.first", axes=SimpleNamespace())  # type: ignore[arg-type]  # the mistake

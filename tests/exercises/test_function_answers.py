@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gpulab import clocks
-from tests.support.answers import Answer, Answers, assert_verdict, changed
+from tests.support.answers import Answer, Answers, assert_verdict, changed, events
 
 Work = Callable[[], object]
 Fill = Callable[[Tensor, int], None]
@@ -26,17 +26,6 @@ Function = Callable[[Tensor], Tensor]
 
 ANSWERS = Answers()
 right, wrong = ANSWERS.right, ANSWERS.wrong
-
-
-@pytest.mark.parametrize("answer", ANSWERS, ids=str)
-def test_verdict(answer: Answer) -> None:
-    """Each answer gets the verdict that it deserves."""
-    assert_verdict(answer)
-
-
-def events(n: int = 2) -> list[torch.cuda.Event]:
-    """Return events that can be read."""
-    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
 
 
 # 07.long-enough
@@ -655,3 +644,9 @@ def as_a_smaller_of_two(n: int, stride: int, size_bytes: int) -> int:
 @wrong("beyond-the-last", "12.sectors")
 def bytes_to_the_next_element(n: int, stride: int, size_bytes: int) -> int:
     return min(n, math.ceil(n * stride * size_bytes / 32))
+
+
+@pytest.mark.parametrize("answer", ANSWERS.judged(), ids=str)
+def test_verdict(answer: Answer) -> None:
+    """Each answer gets the verdict that it deserves."""
+    assert_verdict(answer)

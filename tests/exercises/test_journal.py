@@ -1,8 +1,6 @@
 """A learner's answers are saved in one file, and a disk that fails loses none of them."""
 
-import errno
 import json
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +9,7 @@ import pytest
 
 from gpulab import exercises
 from gpulab.core import disk
-from gpulab.core.errors import GpulabError, InvalidOptionError, NotSavedError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises import _api, _saved_guesses, predict
 from gpulab.exercises.journal import (
     FILE_NAME,
@@ -125,21 +123,6 @@ def test_a_guess_after_the_outcome_does_not_count(folder: Path) -> None:
     assert (found.guess, found.is_scored, len(found.late)) == (None, False, 1)
 
 
-def test_an_unknown_confidence_is_named_and_the_guess_is_saved(folder: Path) -> None:
-    """An unknown confidence leads to a note, and the guess is saved without it."""
-    said = predict("How long?", 5, name="01.naive", confidence="shure")
-    assert said.note == "confidence='shure' is not known; use one of 'guess', 'likely', 'sure'."
-    guess = kept(folder)["01.naive"].guess
-    assert guess is not None
-    assert (guess.number, guess.confidence) == (pytest.approx(5e-6), "")
-
-
-def test_a_prediction_without_a_name_is_not_saved(folder: Path) -> None:
-    """Predictions without a name, as in a learner's own notebook, write no file."""
-    predict("How long?", 5).compare(50e-6)
-    assert list(folder.iterdir()) == []
-
-
 def test_reset_lets_a_lesson_count_as_new_and_loses_nothing(folder: Path) -> None:
     """A reset hides the predictions of one lesson or of all; no line of the file is removed."""
     file = fill(folder, FIRST, DRAWN)
@@ -223,24 +206,6 @@ def test_a_disk_that_refuses_stops_no_notebook(
     assert LearnerJournal(folder).entries[-3:] == (DRAWN, ALL[3], ALL[4])
 
 
-def test_a_folder_that_is_read_only_stops_no_notebook(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In a read-only folder, predictions last as long as the kernel, with one message."""
-
-    def read_only(*_: object) -> int:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    own = LearnerJournal(folder)
-    monkeypatch.setattr(disk.os, "open", read_only)
-    own.add(FIRST)
-    own.add(DRAWN)
-    said = capsys.readouterr().err
-    assert said.count("Read-only file system") == 1
-    assert own.entries == (FIRST, DRAWN)
-    assert list(folder.iterdir()) == []
-
-
 def test_an_empty_file_is_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An empty file, of a crash or of another notebook, is used as if it were new."""
     (folder / FILE_NAME).touch()
@@ -293,11 +258,6 @@ def test_a_file_from_another_computer_can_be_adopted(folder: Path) -> None:
     assert LearnerJournal(folder).entries == ALL
     with pytest.raises(InvalidOptionError, match=r"none\.jsonl cannot be read"):
         exercises.adopt(folder / "none.jsonl", folder)
-
-
-def test_the_error_of_the_disk_is_one_of_gpulab() -> None:
-    """``NotSavedError``, which ``disk`` raises and the journal catches, is a GpulabError."""
-    assert issubclass(NotSavedError, GpulabError)
 
 
 def test_cases_share_the_file_of_the_lessons(

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -13,7 +12,6 @@ import torch
 import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises._api import exercise
-from gpulab.exercises._exercise import Verdict
 from gpulab.exercises.lesson_06 import plot_counters, plot_speeds
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
@@ -29,14 +27,6 @@ WAYS = (
     *("hot", "read 2x", "write 256 MiB", "write 1x", "write 256 MiB, wait 1 ms"),
     *("write 256 MiB, read 2x", "rotate 2x"),
 )
-
-
-def test_what_is_no_flush_is_refused() -> None:
-    """The message for an answer of the wrong form says how to answer, and nothing is run."""
-    for answer in ({"flush": 3, "because": "c"}, {"z": 1}, {"a": ("b",)}):
-        verdict = judged(CHOOSE, answer)
-        assert (verdict.ok, verdict.diagnosis_code) == (False, "not-a-choice")
-        assert verdict.message.endswith(CHOOSE.judge.how)
 
 
 # The flush
@@ -55,12 +45,6 @@ def writing() -> Callable[[], object]:
     return rows.zero_
 
 
-def writing_then_reading() -> Callable[[], object]:
-    """Return a flush that writes, then reads to evict the dirty lines."""
-    write, read = writing(), reading()
-    return lambda: (write(), read())
-
-
 def reading_then_writing() -> Callable[[], object]:
     """Return a flush that reads, then leaves dirty lines by writing."""
     write, read = writing(), reading()
@@ -77,31 +61,9 @@ def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
     return make
 
 
-def too_little() -> Callable[[], object]:
-    """Return a flush that reads only a sixtieth of the L2."""
-    rows = torch.zeros(16, 16384, device="cuda")
-    return rows.sum
-
-
 def allocator() -> Callable[[], object]:
     """Return a function that empties PyTorch's memory cache instead of the L2."""
     return torch.cuda.empty_cache
-
-
-def nothing() -> Callable[[], object]:
-    """Return a flush that does nothing."""
-    return lambda: None
-
-
-def waiting() -> Callable[[], object]:
-    """Return a flush that waits for the GPU."""
-    read = reading()
-
-    def flush() -> None:
-        read()
-        torch.cuda.synchronize()
-
-    return flush
 
 
 def failing() -> Callable[[], object]:
@@ -119,33 +81,12 @@ NUMBERS = re.compile(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make",
-    [reading, writing_then_reading, lambda: flusher("read"), reading_shares(0.8, 0.8)],
-)
-def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -> None:
-    """A flush that evicts the weights and leaves no dirty lines is right."""
-    with gpulab.virtual_gpu("H200"):
-        verdict = judged(CHOOSE, {"flush": make(), "because": " C "})
-    assert (verdict.ok, verdict.diagnosis_code) == (True, "")
-    assert NUMBERS.sub("", verdict.message, count=1) == (
-        "It is cold and clean: as many bytes come from memory as after writing, and no other "
-        "kernel's bytes go there."
-    )
-    assert NUMBERS.match(verdict.message)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
     ("make", "code", "begins"),
     [
-        (writing, "dirty", "It is cold, but it also waits for your flush"),
         (reading_then_writing, "dirty", "It is cold, but it also waits for your flush"),
-        (too_little, "still-hot", "So its weights were still in the cache."),
         (allocator, "still-hot", "So its weights were still in the cache."),
-        (nothing, "still-hot", "So its weights were still in the cache."),
         (reading_shares(0.2), "too-small", "Your flush touches only 0.2 times the L2."),
         (reading_shares(1), "too-small", "Your flush touches only 1.0 times the L2."),
-        (waiting, "waits", "Your flush blocks the host until the GPU is done (synchronize,"),
         (failing, "raised", "Your function raised IndexError: list index"),
     ],
 )
@@ -173,22 +114,13 @@ def test_the_verdict_on_a_flush_has_three_times() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("letter", "code", "begins"),
-    [
-        ("a", "smaller-is-no-proof", "a: the hot layer takes even less,"),
-        ("b", "cheap-is-no-proof", "b: that is true, but"),
-        ("d", "not-colder", "d: both are equally cold:"),
-        ("z", "not-a-choice", "'z' is"),
-    ],
-)
-def test_a_right_flush_needs_its_reason(letter: str, code: str, begins: str) -> None:
+def test_a_right_flush_needs_its_reason() -> None:
     """A clean flush with a wrong reason is wrong, and the message says which part is right."""
     with gpulab.virtual_gpu("H200"):
-        verdict = judged(CHOOSE, {"flush": reading(), "because": letter})
-    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+        verdict = judged(CHOOSE, {"flush": flusher("read"), "because": "a"})
+    assert (verdict.ok, verdict.diagnosis_code) == (False, "smaller-is-no-proof")
     praise = "Your flush is right; your reason is not. "
-    assert verdict.message.startswith(praise + begins)
+    assert verdict.message.startswith(f"{praise}a: the hot layer takes even less,")
 
 
 @pytest.mark.parametrize("answer", [{"flush": ..., "because": "c"}, {"flush": print}])
@@ -197,12 +129,6 @@ def test_half_an_answer_is_incomplete(answer: object) -> None:
     verdict = judged(CHOOSE, answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, "incomplete")
     assert verdict.message == "Give both: the flush, and the letter of its reason."
-
-
-def test_two_placeholders_count_as_not_answered() -> None:
-    """A dict that contains only placeholders counts as not answered."""
-    verdict = judged(CHOOSE, {"flush": ..., "because": None})
-    assert verdict == Verdict(ok=None, message=CHOOSE.judge.how)
 
 
 @pytest.mark.parametrize(
@@ -302,19 +228,6 @@ def test_speeds_above_the_memory_are_the_title() -> None:
     ]
     slow = speeds("H200", hot=[4e12] * 3)
     assert slow.title.startswith("Nothing is faster than the memory")
-
-
-def test_speeds_are_drawn_with_the_memory_and_the_cache() -> None:
-    """Each series is a line; the memory's speed and the size of the L2 are marked."""
-    (ax,) = speeds("H200", hot=[7e12, 5e12, 4e12]).canvas.axes
-    drawn = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in ax.lines}
-    assert drawn["hot"] == [[24, 7000], [36, 5000], [60, 4000]]
-    assert [[0, 4800], [1, 4800]] in drawn.values()
-    assert [[60, 0], [60, 1]] in drawn.values()
-    assert {"the memory gives 4,800 GB/s at most", "size of the L2"} <= {
-        text.get_text() for text in ax.texts
-    }
-    assert ax.get_ylim() == pytest.approx((0, 8050))
 
 
 def counted() -> pd.DataFrame:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from gpulab import exercises
@@ -15,15 +14,13 @@ from gpulab.exercises.lesson_09 import (
     draw_sides,
     n_needed,
     operations_needed,
-    short,
 )
-from gpulab.exercises.lesson_09._break_even import CASES, NEVER, TIE
-from gpulab.exercises.lesson_09._claims import CLAIMS
+from gpulab.exercises.lesson_09._break_even import CASES, TIE
 from gpulab.exercises.lesson_09._figures import crossings_of
 from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.workloads import workload
 from gpulab.workloads.sweeps import Point, Task
-from tests.support.judging import check_function, judged, right_of
+from tests.support.judging import check_function, right_of
 
 HOW_MANY = exercise("09.how-many")
 LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
@@ -93,19 +90,6 @@ def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> 
     assert k == 1 or transfers_s + (k - 1) * gpu_s >= (k - 1) * cpu_s
 
 
-def test_no_number_is_enough_if_the_gpu_is_slower() -> None:
-    """There is no number if an operation takes as long or longer on the GPU."""
-    assert n_needed(*NEVER) is None
-    assert n_needed(1.0, 1.0, 1.0) is None
-
-
-def staying(formula: Callable[[float, float, float], object]) -> Callable[..., object]:
-    """Return an answer that computes a formula, and None if the GPU is not faster."""
-    return lambda cpu_s, gpu_s, transfers_s: (
-        formula(cpu_s, gpu_s, transfers_s) if cpu_s > gpu_s else None
-    )
-
-
 def test_a_tie_is_no_gain() -> None:
     """For a tie at two operations the answer is three, and floats represent the tie exactly."""
     cpu_s, gpu_s, transfers_s = TIE
@@ -116,29 +100,13 @@ def test_a_tie_is_no_gain() -> None:
 @pytest.mark.parametrize(
     ("function", "code", "part"),
     [
-        (n_needed, "", "Each operation on the GPU saves cpu_s - gpu_s"),
-        (staying(lambda c, g, t: int(t / (c - g)) + 1), "", "the first whole number above"),
         (
-            staying(lambda c, g, t: math.ceil(t / (c - g))),
+            lambda c, g, t: math.ceil(t / (c - g)) if c > g else None,
             "a-tie-is-not-faster",
             "1/128 s of transfers your function returned 2. With 2 operations both sides take",
         ),
-        (staying(lambda c, g, t: int(t / (c - g))), "rounded-down", "Your number is one too"),
-        (staying(lambda c, _g, t: math.ceil(t / c)), "gpu-costs-nothing", "You divide the"),
         (
-            staying(lambda c, g, t: 1 if g + t < c else None),
-            "transfers-every-time",
-            "You pay for the transfers with every operation.",
-        ),
-        (staying(lambda c, g, t: n_needed(c, g, 2 * t)), "transfers-twice", "You count the"),
-        (staying(lambda c, g, t: t / (c - g)), "no-whole-number", "returns a fraction."),
-        (
-            staying(lambda *_case: 3),
-            "unexplained",
-            "Your function returned 3. One operation takes 1,000 µs on the CPU and 350 µs on",
-        ),
-        (
-            staying(lambda c, g, t: n_needed(c, g, t) if t > 1e-3 else 99),
+            lambda c, g, t: n_needed(c, g, t) if t > 1e-3 else 99,
             "unexplained",
             "Your function returned 99. One operation takes 60 µs on the CPU",
         ),
@@ -155,16 +123,11 @@ def test_a_tie_is_no_gain() -> None:
         (lambda _one, _two: 1, "raised", "Your function raised TypeError: "),
     ],
 )
-def test_each_function_gets_its_verdict(
+def test_cases_with_a_trap_decide_last(
     function: Callable[..., object], code: str, part: str
 ) -> None:
-    """The results for all cases decide the diagnosis, then the cases with a trap."""
+    """Without a known mistake, the message shows a case that is wrong, or one with a trap."""
     check_function(HOW_MANY, function, code, part)
-
-
-def test_a_function_without_a_body_is_no_answer() -> None:
-    """A function whose body is three dots counts as not answered."""
-    assert judged(HOW_MANY, lambda *_case: ...) == judged(HOW_MANY, ...)
 
 
 # The figure of many crossings
@@ -209,32 +172,6 @@ def test_transfers_give_a_second_row() -> None:
     assert table["size_kib"].tolist() == pytest.approx([1.5, 3.0])
 
 
-def test_sizes_between_two_are_between_in_bytes() -> None:
-    """The bytes at a crossing between two sizes are interpolated."""
-    table = crossings_of([made("add", 10, 10 * 65.5 / 64)])
-    assert table["size_kib"].tolist() == pytest.approx([12 * 65.5 / 1024])
-
-
-def test_crossings_are_drawn_with_their_intervals() -> None:
-    """A crossing is a dot with a bar, and a triangle marks an operation without one."""
-    records = [made("add", 10, 20, 40, transfers="both"), made("exp", 10, 1)]
-    figure = draw_crossings(records)
-    (ax,) = figure.canvas.axes
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["add", "exp"]
-    assert ax.get_legend_handles_labels()[1] == [
-        *("without transfers", "with transfers", "no crossing: GPU faster at all sizes"),
-    ]
-    marks = {(line.get_marker(), *map(float, line.get_xdata())) for line in ax.lines}
-    assert ("<", 0.5) in marks
-    assert {mark for mark, *at in marks if at == pytest.approx([1.5])} == {"o"}
-    heights = {line.get_marker(): list(line.get_ydata()) for line in ax.lines[:8]}
-    assert (heights["o"], heights["s"]) == ([-0.15], [0.15])
-    assert ax.get_xlabel() == "inputs and results at the crossing (KiB)"
-    (bar, _) = ax.collections
-    low, high = bar.get_segments()[0][:, 0]
-    assert low < 1.5 < high
-
-
 def test_the_title_names_the_first_and_the_last_crossing() -> None:
     """With two operations that cross, the title has the smallest and the largest size."""
     title = draw_crossings([made("add", 10, 20), made("exp", 10, 40)]).title
@@ -243,12 +180,6 @@ def test_the_title_names_the_first_and_the_last_crossing() -> None:
     assert "matmul (4,800 KiB)" in large
     alone = draw_crossings([made("add", 10, 20)]).title
     assert alone.startswith("Where the GPU gets ahead of the CPU (")
-
-
-def test_one_series_stands_on_its_row() -> None:
-    """A single series is drawn on its row; only two of them are moved apart."""
-    (ax,) = draw_crossings([made("add", 10, 20)]).canvas.axes
-    assert {float(height) for line in ax.lines for height in line.get_ydata()} == {0.0}
 
 
 def crossing_often() -> Crossover:
@@ -293,26 +224,3 @@ def test_how_many_operations_are_needed_at_each_size() -> None:
     assert table["transfers_s"].tolist() == pytest.approx([50e-6] * 3)
     assert table["operations"].isna().tolist() == [True, False, False]
     assert table["operations"].dropna().tolist() == [3, 1]
-
-
-def test_short_words_for_crossings() -> None:
-    """A crossing is written with its interval, a missing one as "no line"."""
-    once = made("add", 10, 20).crossing
-    assert short(once) == str(once)
-    assert short(None) == "no line"
-
-
-def test_the_table_is_a_frame() -> None:
-    """The table of crossings is a data frame."""
-    assert isinstance(crossings_of([made("add", 10, 20)]), pd.DataFrame)
-
-
-def test_claims_of_the_lesson_can_fail() -> None:
-    """Each claim holds for the lesson's value and fails for an opposite one."""
-    values = {
-        "09.launch-is-flat": (1.0, 30.0),
-        "09.cpu-wins-small": (0.3, 1.2),
-    }
-    for claim in CLAIMS:
-        assert tuple(map(claim.holds, values[claim.claim_id])) == (True, False)
-    assert len(CLAIMS) == len(values)

@@ -132,12 +132,6 @@ def test_a_cell_whose_last_call_shows_a_form_gets_no_stub(call: str, tmp_path: P
     assert _sources(build.clear_solutions(build.read_source(path)))[1] == call
 
 
-def test_same_text_gives_same_bytes(source: Path) -> None:
-    """Building the same source twice gives the same bytes."""
-    assert build.build(source) == build.build(source)
-    assert build.build(source).endswith(b"}\n")
-
-
 def test_ids_come_from_the_text_of_a_cell(tmp_path: Path) -> None:
     """A cell's id comes from its words, with a number if it repeats, or from its hash."""
     cells = ["x = 1", "...", "x = 1"]
@@ -189,12 +183,6 @@ def test_title_comes_first(text: str, tmp_path: Path) -> None:
     """A notebook whose first heading is not a title is refused."""
     with pytest.raises(NotebookError, match="headings of level 1; begin with one '# Title'"):
         build.build(_write(tmp_path, text))
-
-
-def test_extras_may_have_a_heading_of_level_1(tmp_path: Path) -> None:
-    """A second heading of level 1 is allowed if it begins the extras."""
-    text = "# %% [markdown]\n# # A\n\n# %% [markdown]\n# # Going further\n# ## More\n"
-    assert b"Going further" in build.build(_write(tmp_path, text))
 
 
 def test_exercises_and_listings_are_exempt(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.ipython import LOAD, Notebook
+from tests.support.ipython import LOAD, Notebook, shows_our_frames
 
 pytestmark = pytest.mark.slow
 
@@ -122,3 +122,18 @@ def test_the_gpu_is_usable_after_running_out_of_memory(notebook: Notebook) -> No
     assert ran.error == "OutOfMemoryError"
     assert ran.notes[0].startswith("gpulab: raised while samples 1 to ")
     assert after.out == "5\n"
+
+
+@pytest.mark.parametrize(
+    "call", ["gpulab.measure(work)", "%cudatime work()", "%cudatime --vs work 1"]
+)
+def test_a_notebook_shows_the_users_lines(notebook: Notebook, call: str) -> None:
+    """IPython prints the cell and the function; the debugger would begin in the function."""
+    *_, ran, last = notebook.run(
+        f"{LOAD}\nimport sys, gpulab; gpulab.use('T4')\ndef work(): return 1 / 0",
+        call,
+        "import traceback; print(traceback.extract_tb(sys.last_traceback)[-1].name)",
+    )
+    assert ran.error == "ZeroDivisionError"
+    assert not shows_our_frames(str(ran))
+    assert last.out == "work\n"

@@ -52,12 +52,6 @@ def test_the_first_cell_says_which_gpu_is_in_use(notebook: Notebook) -> None:
     assert following.out == ""
 
 
-def test_the_first_cell_is_silent_if_it_chooses_a_gpu(notebook: Notebook) -> None:
-    """Whoever chooses a GPU in the cell of %load_ext knows which one is in use."""
-    (loaded,) = notebook.run(f"{LOAD}\nimport gpulab\ngpulab.use('auto');")
-    assert loaded.out == ""
-
-
 def test_a_real_gpu_is_named_in_the_first_cell(notebook: Notebook) -> None:
     """With a GPU that torch can use, the line has its name alone."""
     patched = (
@@ -137,16 +131,6 @@ def test_a_magic_of_another_package_is_not_replaced(notebook: Notebook) -> None:
     assert used.out == "foreign\n"
 
 
-def test_a_magic_that_is_a_plain_function_is_not_replaced(notebook: Notebook) -> None:
-    """Loading also fails if %%cudatime is a function without a class."""
-    cell = (
-        "from IPython.core.magic import register_cell_magic\n"
-        "@register_cell_magic\ndef cudatime(line, cell): pass"
-    )
-    _, loaded = notebook.run(cell, LOAD)
-    assert "belongs to __main__.cudatime;" in str(loaded.message)
-
-
 def test_unloading_removes_the_magics(notebook: Notebook) -> None:
     """After %unload_ext the magics and their object are gone, and can be loaded again."""
     *_, line, cell, registry, again = notebook.run(
@@ -163,23 +147,10 @@ def test_unloading_removes_the_magics(notebook: Notebook) -> None:
     assert again.error is None
 
 
-def test_unloading_leaves_magics_of_others(notebook: Notebook) -> None:
-    """A magic that another package registered later is not removed by %unload_ext."""
-    *_, used = notebook.run(LOAD, FOREIGN, "%unload_ext gpulab", "%cudatime")
-    assert used.out == "foreign\n"
-
-
 def test_reloading_keeps_the_magics(notebook: Notebook) -> None:
     """Loading the extension twice works."""
     assert notebook.last("%reload_ext gpulab", "%cudatime -o -q 1").result == "Measurement"
     assert notebook.last("gpulab.load_ipython_extension(get_ipython())").error is None
-
-
-def test_a_wrong_option_fails_the_cell(notebook: Notebook) -> None:
-    """A wrong option writes one line to stderr and fails the cell."""
-    ran = notebook.last("%cudatime --run=1 x")
-    assert (ran.error, ran.out) == ("UsageError", "")
-    assert ran.err == "UsageError: --run=1; --run takes no value; write --run alone\n"
 
 
 @pytest.mark.parametrize(
@@ -321,20 +292,6 @@ def test_run_executes_the_cell_as_an_ordinary_one(notebook: Notebook) -> None:
     )
     assert shown.out.startswith("Out[2]: tensor([2., 2.], device='cuda:0')")
     assert kept.out == "2.0 4.0\n"
-
-
-def test_run_keeps_the_gpu_that_is_in_use(notebook: Notebook) -> None:
-    """With --run, the GPU that was chosen before stays in use."""
-    ran = notebook.last(
-        "gpulab.use('A100');", "%cudatime -q --run 1;", "print(gpulab.device.current())"
-    )
-    assert ran.out.startswith("NVIDIA A100")
-
-
-def test_functions_defined_with_run_see_the_notebook(notebook: Notebook) -> None:
-    """A function defined by a cell with --run sees the notebook's variables."""
-    ran = notebook.last("%%cudatime -q -r 1 --run\ndef f(): return k", "k = 3\nprint(f())")
-    assert ran.out == "3\n"
 
 
 @pytest.mark.parametrize("body", ["3;", "3; # silent", "x = 3", "!true\n3;"])
@@ -566,13 +523,6 @@ def test_a_failing_body_fails_the_notebook(
     assert list(folder.iterdir()) == []
 
 
-def test_the_magic_writes_no_file(notebook: Notebook) -> None:
-    """After its cells the working folder contains no new file; other tests write theirs."""
-    before = {path.name for path in notebook.folder.iterdir()}
-    notebook.last("%cudatime --run 1", "%cudatime --timeline 1", "%cudatime -q --save x 1")
-    assert {path.name for path in notebook.folder.iterdir()} <= {".ipython", *before}
-
-
 def test_the_subtracted_floor_can_be_chosen(notebook: Notebook) -> None:
     """--floor chooses the floor; the default is that of the work."""
     ran = notebook.last(
@@ -583,12 +533,3 @@ def test_the_subtracted_floor_can_be_chosen(notebook: Notebook) -> None:
         "print(own.floor_method, usual.floor_method)",
     )
     assert ran.out == "work records\n"
-
-
-def test_an_unknown_floor_is_refused(notebook: Notebook) -> None:
-    """An unknown floor is refused as a wrong option, before the measurement."""
-    ran = notebook.last("%cudatime --floor works 1")
-    assert ran.error == "UsageError"
-    assert ran.message == (
-        "--floor works: unknown floor 'works'; did you mean 'work'? Known: device, work"
-    )

@@ -9,10 +9,10 @@ import torch
 
 import gpulab
 from gpulab import gpus, recordings, roofline
-from gpulab.core.errors import InvalidOptionError, RecordingError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError, RecordingError
 from gpulab.gpus import Roof, _datasheets
 from gpulab.roofline import _predict
-from gpulab.roofline._kernel_model import _kernels_of, _private_gpu
+from gpulab.roofline._kernel_model import _kernels_of
 from gpulab.virtual import VirtualGpu, virtual_gpu
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import Point, Task
@@ -121,21 +121,6 @@ def test_the_bound_is_what_takes_the_most(name: str, size: int, cache: str, boun
     assert together == pytest.approx(found.duration_s, abs=2e-9)
 
 
-def test_the_shorter_part_is_given_too() -> None:
-    """The part hidden by the bound is given too."""
-    matmul = roofline.predict("matmul", 4096, "float32", "H200")
-    addition = roofline.predict("add", 1 << 26, "float32", "H200")
-    assert 0 < matmul.memory_s < matmul.compute_s / 10
-    assert 0 <= addition.compute_s < addition.memory_s / 10
-
-
-def test_the_tracing_leaves_its_own_gpu_as_it_was() -> None:
-    """Tracing kernels leaves no patched method on its private GPU."""
-    _kernels_of.cache_clear()
-    roofline.predict("add", 4096, "float32", "H200")
-    assert "launch" not in vars(_private_gpu("H200").machine)
-
-
 @pytest.fixture
 def _tf32() -> Iterator[None]:
     """Restore the TF32 switch; monkeypatch cannot, as the module computes the attribute."""
@@ -234,15 +219,6 @@ def test_the_three_roofs_are_kept_apart() -> None:
     assert measured.detail == "matmuls of 4096 and 8192, copy of 1024 MiB"
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("virtual", "_tf32")
-def test_measuring_puts_the_switch_for_tf32_back() -> None:
-    """Matmuls are timed with and without TF32, and the switch is restored."""
-    torch.backends.cuda.matmul.allow_tf32 = True
-    roofline.measure_ceilings(max_time_s=0.01)
-    assert torch.backends.cuda.matmul.allow_tf32
-
-
 def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
     """A GPU by name has no clocks and no measured roofs."""
     found = roofline.ceilings("T4")
@@ -282,16 +258,6 @@ def test_roofs_survive_a_recording() -> None:
         "mine", {"gpu": H200, "source": "virtual"}, (), {"ceilings": rows}
     )
     assert roofline.ceilings_of(of_model).source == "virtual"
-
-
-def test_roofs_of_one_kind_are_not_mixed() -> None:
-    """Two roofs of one kind are refused."""
-    roof = Roof("measured", {}, 1e12)
-    with pytest.raises(InvalidOptionError) as error:
-        roofline.Ceilings(H200, "measured", (roof, roof))
-    assert str(error.value) == (
-        "roofs of measured, measured; give at most one each of data sheet, live clocks, measured"
-    )
 
 
 def test_ceilings_as_text_and_as_a_table() -> None:
@@ -340,12 +306,6 @@ def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
     """Only GPU times without copies and errors are in the table."""
     table = roofline.table([left_out, point(MATMUL, 1e-3)])
     assert table["workload"].tolist() == ["matmul"]
-
-
-def test_a_recording_is_a_list_of_points() -> None:
-    """Any object with points can be given."""
-    recording = recordings.Recording("mine", {"gpu": H200}, (point(MATMUL, 1e-3),))
-    assert roofline.table(recording).equals(roofline.table([point(MATMUL, 1e-3)]))
 
 
 def test_a_point_of_an_unknown_gpu_has_no_refined_prediction() -> None:
@@ -454,9 +414,3 @@ def test_a_recorded_roof_that_is_no_figure_is_refused(row: dict[str, object]) ->
         f"mine is damaged: {row} in its section of ceilings is not a value of a roof, above 0; "
         "take the original again, or make a new one: gpulab record --out FILE"
     )
-
-
-def test_ceilings_have_one_of_the_three_sources() -> None:
-    """A misspelt source of ceilings is refused."""
-    with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
-        roofline.Ceilings(H200, "virtuam", ())

@@ -6,13 +6,17 @@ A test module makes an :class:`Answers`, adds functions to it with decorators, a
 import inspect
 import linecache
 import textwrap
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
+
+import torch
 
 import gpulab
 from gpulab import exercises
 
 Function = Callable[..., Any]
+Work = Callable[[], object]
 _F = TypeVar("_F", bound=Function)
 
 
@@ -47,6 +51,22 @@ class Answers(list[Answer]):
             return function
 
         return add
+
+    def judged(self) -> list[Answer]:
+        """Return those to judge: a right benchmark only in the last of its lessons.
+
+        There the judge tries all that it tries in the lessons before.
+        """
+        last = {
+            each.function: each.exercise_id
+            for each in self
+            if not each.code and each.exercise_id.endswith(".benchmark")
+        }
+        return [
+            each
+            for each in self
+            if each.code or last.get(each.function, each.exercise_id) == each.exercise_id
+        ]
 
 
 def as_given(exercise_id: str, function: Function) -> object:
@@ -83,3 +103,17 @@ def assert_verdict(answer: Answer) -> None:
             answer.exercise_id, as_given(answer.exercise_id, answer.function)
         )
     assert (verdict.ok, verdict.diagnosis_code) == (not answer.code, answer.code), str(verdict)
+
+
+def events(n: int = 2) -> list[torch.cuda.Event]:
+    """Return events that can be read."""
+    return [torch.cuda.Event(enable_timing=True) for _ in range(n)]
+
+
+def waited(work: Work) -> float:
+    """Return the time from an idle GPU to an idle GPU."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start

@@ -56,9 +56,10 @@ CLOSE = """async () => {
         panel.dispose();
     }
 }"""
-GO_LIGHT = (
-    "window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
-)
+CHANGE_THEME = """async name => {
+    await window.jupyterapp.commands.execute(
+        'apputils:change-theme', { theme: `JupyterLab ${name}` });
+}"""
 # What a failed test reports: texts, the places of the sliders, and where a key would arrive.
 STATE = """() => {
     const shown = '.jp-NotebookPanel:not(.lm-mod-hidden) .jp-OutputArea-output';
@@ -201,10 +202,7 @@ class Lab:
     def _close(self) -> None:
         self.page.evaluate(CLOSE)
         if self.page.evaluate("document.body.dataset.jpThemeLight") == "false":
-            self.page.evaluate(GO_LIGHT)
-            self.page.wait_for_function(
-                "document.body.dataset.jpThemeLight === 'true'", polling=100
-            )
+            set_theme(self.page, "Light")
 
 
 def open_notebook(page: "Page", url: str) -> "Locator":
@@ -238,12 +236,14 @@ def run_cell(cell: "Locator") -> None:
     cell.page.keyboard.press("ControlOrMeta+Enter")
 
 
-def go_dark(page: "Page") -> None:
-    """Choose the dark theme in the menu, and wait until it is active."""
-    page.get_by_text("Settings", exact=True).first.click()
-    page.get_by_text("Theme", exact=True).first.hover()
-    page.get_by_text("JupyterLab Dark", exact=True).first.click()
-    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'", polling=100)
+def set_theme(page: "Page", name: str) -> None:
+    """Choose JupyterLab's theme Light or Dark, and wait until it is active."""
+    page.evaluate(CHANGE_THEME, name)
+    page.wait_for_function(
+        "light => document.body.dataset.jpThemeLight === light",
+        arg=str(name == "Light").lower(),
+        polling=100,
+    )
 
 
 def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:

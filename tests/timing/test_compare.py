@@ -9,10 +9,8 @@ import torch
 import gpulab
 from gpulab.core.errors import (
     InvalidOptionError,
-    NotCallableError,
     NotComparableError,
     TooSlowError,
-    UnknownNameError,
 )
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
@@ -43,20 +41,6 @@ def test_ratio_is_that_of_the_kernels() -> None:
 
 
 @pytest.mark.slow
-def test_no_difference_is_an_answer() -> None:
-    """The same work twice gives the verdict "no difference seen"."""
-    found = compare(lambda: kernel(100), lambda: kernel(100))
-    assert not found.differs
-    assert found.verdict() == "no difference seen: second / first = 1.000 [1.000, 1.000]"
-
-
-@pytest.mark.slow
-def test_verdict_says_which_takes_less() -> None:
-    """When the second work is faster, the verdict says that it takes less."""
-    assert "second takes less: " in str(compare(lambda: kernel(100), lambda: kernel(50)))
-
-
-@pytest.mark.slow
 def test_drift_falls_on_both_alike() -> None:
     """While every kernel slows down by half, the ratio of equal work stays 1."""
     n_calls = 0
@@ -82,14 +66,6 @@ def test_samples_are_taken_in_turns_that_swap() -> None:
 
     compare(lambda: noting("a"), lambda: noting("b"), n_warmup=0, n_samples=10)
     assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
-
-
-@pytest.mark.slow
-def test_number_of_pairs_is_a_choice() -> None:
-    """`n_samples` need not be a multiple of the batch size."""
-    found = compare(lambda: kernel(10), lambda: kernel(10), n_warmup=0, n_samples=7)
-    assert (found.first.n_samples, found.second.n_samples) == (7, 7)
-    assert found.second.stopped_by == "n_samples"
 
 
 @pytest.mark.slow
@@ -133,14 +109,6 @@ def test_interrupt_before_the_first_pair_is_raised() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         compare(lambda: kernel(10), interrupted, n_warmup=0)
-
-
-def test_wrong_use_is_refused() -> None:
-    """Wrong arguments get the same errors as in `measure`."""
-    with pytest.raises(NotCallableError, match="second is of type int and cannot be called"):
-        compare(lambda: None, 3)  # type: ignore[arg-type]  # that is the test
-    with pytest.raises(UnknownNameError, match="unknown option 'methd'; did you mean 'method'"):
-        compare(lambda: None, lambda: None, methd="events")  # type: ignore[arg-type]  # as above
 
 
 def test_pairs_must_match() -> None:

@@ -41,11 +41,13 @@ def test_a_rate_is_the_count_over_the_time() -> None:
 
 
 def test_the_binding_limit_is_the_one_with_the_largest_share() -> None:
-    """With two rates a line names the limit that is nearest; one rate needs no such line."""
+    """With two rates a line names the nearest limit, which binds from half of it on."""
     assert TAKEN.binding == TAKEN.rates[1]
-    line = "  the memory bandwidth binds: no other limit is so near"
-    assert line in str(TAKEN).splitlines()
-    assert line not in str(replace(TAKEN, counts=Counts(None, 2e9)))
+    far = "  no limit is near: the memory bandwidth alone does not explain the time"
+    assert far in str(TAKEN).splitlines()
+    assert "no limit is near" not in str(replace(TAKEN, counts=Counts(None, 2e9)))
+    near = replace(TAKEN, counts=Counts(1e9, H200.bandwidth_bytes_per_s * 1e-3 * 0.51))
+    assert "  the memory bandwidth binds: no other limit is so near" in str(near).splitlines()
     busy = replace(TAKEN, counts=Counts(1e12, 2e9))
     assert busy.binding == busy.rates[0]
     assert replace(TAKEN, counts=Counts()).binding is None

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 
-from gpulab import workloads
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
@@ -36,12 +35,6 @@ def finding(measurement: Measurement, code: str) -> Finding:
 def codes(measurement: Measurement) -> list[str]:
     """Return the codes of all findings."""
     return [found.code for found in measurement.findings]
-
-
-@pytest.mark.slow
-def test_sleeping_kernels_raise_no_doubt() -> None:
-    """The work that the other tests are compared with has no findings."""
-    assert codes(measure(lambda: sleep_us(100))) == []
 
 
 @pytest.mark.slow
@@ -193,33 +186,10 @@ def test_reading_below_the_data_sheet(options: dict[str, float], limit: str) -> 
 
 
 @pytest.mark.slow
-def test_right_counts_raise_no_doubt() -> None:
-    """A large matmul with the FLOPs and bytes of the catalogue gives no finding."""
-    listed = workloads.workload("matmul")
-    work = listed.make(2048, "float16", "cuda")
-    measurement = measure(work, flops=listed.flops(2048), size_bytes=listed.bytes(2048, "float16"))
-    assert "faster-than-roofline" not in codes(measurement)
-
-
-@pytest.mark.slow
 def test_bytes_that_fit_into_the_cache_set_no_limit() -> None:
     """Bytes that fit into the L2 cache may come from there, so they set no limit."""
     a = torch.ones(64, 64, device="cuda")
     assert "faster-than-roofline" not in codes(measure(lambda: a + a, size_bytes=3e7))
-
-
-@pytest.mark.slow
-def test_work_that_runs_in_two_ways() -> None:
-    """Kernels of two lengths in turn give the finding bimodal with both times."""
-    n_calls = 0
-
-    def work() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        sleep_us(100 + 30 * (n_calls % 2))
-
-    measurement = measure(work, n_samples=40, n_warmup=2)
-    assert "2 clusters, around 100 µs, 130 µs" in finding(measurement, "bimodal").message
 
 
 @pytest.mark.slow
@@ -239,14 +209,6 @@ def test_records_that_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     measurement = measure(lambda: sleep_us(100), method="profiler", n_samples=10)
     message = finding(measurement, "profiler-dropped-records").message
     assert message.startswith("records are missing in 1 of 10 samples")
-
-
-@pytest.mark.slow
-def test_work_that_enqueues_nothing() -> None:
-    """Work that launches nothing reads zero and is not reported as a fast kernel."""
-    measurement = measure(lambda: None)
-    assert measurement.median_s == 0
-    assert codes(measurement) == ["nothing-launched"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -283,30 +245,6 @@ def test_graph_that_is_captured_inside() -> None:
         made.replay()
 
     assert "synchronizes-inside" in codes(measure(work, n_samples=3, n_warmup=2))
-
-
-@pytest.mark.slow
-def test_work_that_runs_out_of_memory() -> None:
-    """PyTorch's error reaches the caller, and carries the samples taken so far."""
-    kept = []
-
-    def work() -> None:
-        kept.append(torch.empty(4 << 30, dtype=torch.uint8, device="cuda"))
-        sleep_us(100 + 100 * (len(kept) % 2))  # so that ten samples are not precise enough
-
-    with pytest.raises(torch.OutOfMemoryError) as error:
-        measure(work, method="events", n_warmup=1)
-    assert error.value.partial.stopped_by == "error"  # type: ignore[attr-defined]  # put there
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flush", ["read", "write"])
-def test_flush_keeps_the_users_stream(flush: str) -> None:
-    """A flush runs on the user's current stream, which stays current."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        measure(lambda: sleep_us(10), flush=flush)
-        assert torch.cuda.current_stream() == side
 
 
 def test_setup_runs_ahead_of_each_sample_and_is_not_timed() -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,13 +16,11 @@ import torch
 
 import gpulab
 import gpulab.device
-from gpulab.core import progress as progress_module
 from gpulab.core.errors import (
     GpulabError,
     InvalidOptionError,
     NotCallableError,
     StreamLeftOpenError,
-    UnknownNameError,
 )
 from gpulab.core.progress import Bar
 from gpulab.device.measurement import Measurement
@@ -136,16 +133,6 @@ def test_graph_is_captured_once() -> None:
 
 
 @pytest.mark.slow
-def test_single_shot_is_one_call() -> None:
-    """With one sample and no warm-up, the work runs exactly once."""
-    work = Work()
-    measurement = measure(work, n_samples=1, n_warmup=0)
-    assert work.n_calls == 1
-    assert measurement.n_warmup == 0
-    assert codes(measurement) == ["too-few-samples"]
-
-
-@pytest.mark.slow
 def test_default_is_warm_calibrated_events_until_precise() -> None:
     """By default a steady kernel needs ten samples and is read within half a tick."""
     measurement = measure(Work(lambda n: 5_000 if n < 4 else 100))
@@ -183,13 +170,6 @@ def test_one_tick_of_the_events_is_precise_enough() -> None:
     low_s, high_s = measurement.interval_s
     assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
     assert high_s - low_s == pytest.approx(32e-9, rel=1e-3)
-
-
-@pytest.mark.slow
-def test_precision_is_a_choice() -> None:
-    """A precision of 10 % is reached with the first ten samples."""
-    work = Work(lambda n: 110 if n % 3 == 0 else 100)
-    assert measure(work, n_warmup=0, precision=0.1).n_samples == 10
 
 
 def test_time_limit_ends_what_does_not_get_precise(gpu: VirtualGpu) -> None:
@@ -234,13 +214,6 @@ def test_interrupt_keeps_the_samples() -> None:
     measurement = measure(interrupt_at(6), method="synchronized", n_warmup=0, n_samples=50)
     assert measurement.stopped_by == "interrupt"
     assert measurement.n_samples == 5
-
-
-def test_interrupt_loses_no_more_than_a_tenth_of_a_second() -> None:
-    """The batch size takes the inner loops into account, so Ctrl-C loses one sample here."""
-    work = interrupt_at(1 + 3 * 4 + 1, length_us=20_000)
-    measurement = measure(work, method="naive", n_warmup=1, n_samples=50, inner_loops=4)
-    assert measurement.n_samples == 3
 
 
 @pytest.mark.slow
@@ -307,17 +280,6 @@ def test_single_sample_is_named_in_the_note() -> None:
 
 
 @pytest.mark.slow
-def test_samples_before_an_error_are_kept() -> None:
-    """Samples taken before an error are a measurement in its attribute `partial`."""
-    work = Work(lambda n: 1 // 0 if n == 25 else 100 + 100 * (n % 2))
-    with pytest.raises(ZeroDivisionError) as error:
-        measure(work, n_warmup=3, label="a kernel")
-    partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
-    assert (partial.n_samples, partial.stopped_by, partial.label) == (20, "error", "a kernel")
-    assert partial.median_s == pytest.approx(150e-6, abs=16e-9)
-
-
-@pytest.mark.slow
 def test_samples_before_an_error_lose_no_floor_that_they_do_not_contain() -> None:
     """No floor is subtracted from kept samples if plain events replaced the method."""
     x = torch.ones(4, device="cuda")
@@ -334,14 +296,6 @@ def test_samples_before_an_error_lose_no_floor_that_they_do_not_contain() -> Non
         measure(work, n_warmup=3)
     partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
     assert (partial.method, partial.floor_s, partial.stopped_by) == ("events", 0.0, "error")
-
-
-@pytest.mark.slow
-def test_error_without_samples_keeps_nothing() -> None:
-    """An error before the first sample has no attribute `partial`."""
-    with pytest.raises(ZeroDivisionError) as error:
-        measure(lambda: 1 // 0)
-    assert not hasattr(error.value, "partial")
 
 
 @pytest.mark.slow
@@ -390,17 +344,6 @@ def test_work_that_waits_is_measured_with_a_finding(method: str) -> None:
     assert measurement.n_samples == 10
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["saturated", "calibrated"])
-def test_events_stand_in_where_the_work_waits(method: str) -> None:
-    """Work that waits is timed by plain events, without subtracting a floor."""
-    x = torch.ones(4, device="cuda")
-    measurement = measure(lambda: x.sum().item(), method=method)
-    assert (measurement.method, measurement.floor_s) == ("events", 0.0)
-    message = measurement.findings[0].message
-    assert message.endswith(f"; the method events was used instead of {method}")
-
-
 def test_events_stand_in_for_every_method_that_needs_the_host_ahead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -410,88 +353,6 @@ def test_events_stand_in_for_every_method_that_needs_the_host_ahead(
     monkeypatch.setattr(MeasurementOptions, "timing_method", own)
     x = torch.ones(4, device="cuda")
     assert measure(lambda: x.sum().item(), n_samples=3).method == "events"
-
-
-def test_naive_is_called_a_launch() -> None:
-    """A naive reading has its finding."""
-    assert codes(measure(kernel, method="naive")) == ["naive-launch-only"]
-
-
-@pytest.mark.slow
-def test_small_work_is_called_launch_bound() -> None:
-    """A matmul of 64 x 64 ends before the next launch, so it is launch-bound."""
-    a = torch.ones(64, 64, device="cuda")
-    assert "; launch-bound: " in str(measure(lambda: a @ a))
-
-
-@pytest.mark.slow
-def test_drift_is_a_finding() -> None:
-    """Kernels that slow down by a third during sampling give the finding drifting."""
-    assert codes(measure(Work(lambda n: 100 + n), n_samples=40, n_warmup=2)) == ["drifting"]
-
-
-@pytest.mark.slow
-def test_too_few_samples_are_a_finding() -> None:
-    """Five samples are too few for a 95 % interval."""
-    assert codes(measure(kernel, n_samples=5)) == ["too-few-samples"]
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"n_samples": 0}, "n_samples=0; it must be a whole number, at least 1"),
-        ({"n_samples": 2.5}, "n_samples=2.5; it must be a whole number, at least 1"),
-        ({"n_samples": "5"}, "n_samples='5'; it must be a whole number, at least 1"),
-        ({"inner_loops": 0}, "inner_loops=0; it must be a whole number, at least 1"),
-        ({"inner_loops": None}, "inner_loops=None; it must be a whole number, at least 1"),
-        ({"n_warmup": -1}, "n_warmup=-1; it must be a whole number, 0 or more"),
-        ({"precision": 0}, "precision=0; it must be between 0 and 1, such as 0.01 for 1 %"),
-        ({"precision": 1}, "precision=1; it must be between 0 and 1, such as 0.01 for 1 %"),
-        ({"precision": "1%"}, "precision='1%'; it must be between 0 and 1, such as 0.01 for 1 %"),
-        ({"max_time_s": 0}, "max_time_s=0; it must be a number of seconds above 0"),
-        ({"max_time_s": "2 s"}, "max_time_s='2 s'; it must be a number of seconds above 0"),
-    ],
-)
-def test_option_that_cannot_be_used(option: dict[str, object], message: str) -> None:
-    """A wrong value is refused before any work runs; the error gives the value and the limits."""
-    work = Work()
-    with pytest.raises(InvalidOptionError) as error:
-        measure(work, **option)
-    assert str(error.value) == message
-    assert work.n_calls == 0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda work: measure(work, n_sample=3),
-            (
-                "unknown option 'n_sample'; did you mean 'n_samples'? Known: cache, floor, flops, "
-                "flush, inner_loops, inputs, label, max_time_s, method, n_samples, n_warmup, "
-                "precision, progress, setup, size_bytes"
-            ),
-        ),
-        (
-            lambda work: measure(work, floor="works"),
-            "unknown floor 'works'; did you mean 'work'? Known: device, work",
-        ),
-        (
-            lambda work: measure(work, method="event"),
-            (
-                "unknown timing method 'event'; did you mean 'events'? "
-                f"Known: {', '.join(sorted(METHODS))}"
-            ),
-        ),
-    ],
-)
-def test_unknown_name(call: Callable[[Work], Measurement], message: str) -> None:
-    """A misspelt option or method is refused before any work runs, with the nearest name."""
-    work = Work()
-    with pytest.raises(UnknownNameError) as error:
-        call(work)
-    assert str(error.value) == message
-    assert work.n_calls == 0
 
 
 async def coroutine() -> None:
@@ -576,19 +437,6 @@ def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progre
     measure(kernel, n_samples=7, progress=progress)
     options, counted = made
     assert (counted["total"], options["disable"]) == (7, not progress)
-
-
-@pytest.mark.slow
-def test_progress_is_silent_within_a_second(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A quick measurement writes nothing, with progress on or off."""
-    # On the bar's clock the measurement takes 0.99 s, however busy the machine is.
-    clock = itertools.chain([0.0], itertools.repeat(0.99))
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=clock.__next__))
-    measure(kernel, progress=True)
-    measure(kernel, progress=False)
-    assert capsys.readouterr() == ("", "")
 
 
 def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpulab.core.errors import InvalidOptionError, NotCallableError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.timing import MeasurementOptions, compare, ladder, measure
 
 
@@ -26,29 +26,6 @@ def test_arguments_are_those_of_measure_and_compare() -> None:
     for function in (measure, compare):
         assert options.arguments().keys() <= signature(function).parameters.keys()
     assert MeasurementOptions(**options.arguments()) == options
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"cache": "warm"}, UnknownNameError, "unknown cache state 'warm'; Known: cold, hot"),
-        (
-            {"flush": "raed", "cache": "hot"},
-            UnknownNameError,
-            "unknown flush 'raed'; did you mean 'read'? Known: read, write",
-        ),
-        ({"floor": "devise"}, UnknownNameError, "unknown floor 'devise'; did you mean 'device'?"),
-        ({"setup": 3}, NotCallableError, "setup is of type int and cannot be called"),
-        ({"n_warmup": 1.5}, InvalidOptionError, "it must be a whole number, 0 or more"),
-    ],
-)
-def test_values_that_cannot_be_used(
-    options: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    """A wrong value is refused when the record is made, even if nothing would read it."""
-    with pytest.raises(error) as caught:
-        MeasurementOptions(**options)
-    assert message in str(caught.value)
 
 
 def test_what_is_wanted_completes_a_sentence() -> None:

@@ -7,7 +7,6 @@ from gpulab.gpus import gpu
 from gpulab.timing import take_samples
 from gpulab.timing._profiler import per_call, read_calls
 from gpulab.virtual import Gaps
-from gpulab.virtual.simulator import GRAPH_GAPS
 from tests.support import fake_profiler
 from tests.support.fake_profiler import FakeGpu
 
@@ -67,19 +66,6 @@ def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_per_call_splits_graphs() -> None:
-    """Each replay has the records of its own nodes."""
-    x, graph = torch.zeros(1024, device="cuda"), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        x.add_(1)
-        x.add_(1)
-    for call in per_call(graph.replay, n_samples=3):
-        first, second = call.records
-        assert second.start_ns - first.end_ns == GRAPH_GAPS.work_to_work_ns
-        assert [item.name for item in call.calls] == ["cudaGraphLaunch"]
-
-
-@pytest.mark.usefixtures("gpu")
 def test_work_that_waits_is_not_kept_waiting() -> None:
     """For work that synchronizes, no long sleeps are tried after three failed calls."""
     x = torch.zeros(1024, device="cuda")
@@ -87,36 +73,6 @@ def test_work_that_waits_is_not_kept_waiting() -> None:
     waited_ns = [call.calls[-1].end_ns - call.calls[0].start_ns for call in calls]
     assert waited_ns == [waited_ns[0]] * 6
     assert waited_ns[0] < 20_000
-
-
-@pytest.mark.usefixtures("gpu")
-def test_side_streams_have_their_numbers() -> None:
-    """Work on a side stream has the stream's number, and overlaps count once."""
-    side = torch.cuda.Stream()
-
-    def work() -> None:
-        side.wait_stream(torch.cuda.current_stream())
-        kernel()
-        with torch.cuda.stream(side):
-            kernel()
-
-    (call,) = per_call(work, n_samples=1)
-    assert {item.stream for item in call.records} == {0, side.stream_id}
-    assert KERNEL_NS <= round(call.busy_s * 1e9) < 2 * KERNEL_NS
-
-
-@pytest.mark.usefixtures("gpu")
-def test_before_goes_ahead_of_each_recorded_call() -> None:
-    """`before` runs before every recorded call, kept or not, as a cold cache needs it."""
-    called: list[str] = []
-
-    def work() -> None:
-        called.append("work")
-        kernel()
-
-    per_call(work, n_samples=3, before=lambda: called.append("before"))
-    assert called == ["before", "work"] * (len(called) // 2)
-    assert len(called) >= 2 * 3
 
 
 @pytest.mark.usefixtures("gpu")
@@ -153,15 +109,6 @@ def test_a_lost_node_of_a_graph_is_counted(fake: FakeGpu) -> None:
     calls = per_call(lambda: fake.replay(next(sizes)), n_samples=3)
     assert [call.n_records for call in calls] == [3, 1, 3]
     assert [call.n_missing for call in calls] == [0, 2, 0]
-
-
-def test_other_launches_may_have_another_number_of_records(fake: FakeGpu) -> None:
-    """Calls that launch different things are not compared with each other."""
-    names = iter(["cudaGraphLaunch", "cudaLaunchKernel"])
-    sizes = iter([3, 1])
-    calls = per_call(lambda: fake.launch(called=next(names), n=next(sizes)), n_samples=2)
-    assert [call.n_records for call in calls] == [3, 1]
-    assert [call.n_missing for call in calls] == [0, 0]
 
 
 def test_a_record_whose_launch_was_not_seen_goes_to_the_call_before(fake: FakeGpu) -> None:

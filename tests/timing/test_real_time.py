@@ -1,7 +1,6 @@
 """The real time of measurements on a virtual GPU: its limit, its finding, its bar, and Ctrl-C."""
 
 import itertools
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.gpus import gpu
 from gpulab.timing import METHODS, _real_time, compare
-from gpulab.timing._cuda_graph import GraphSampler
-from gpulab.timing._real_time import RealTime
 from gpulab.timing._samplers import EventSampler
 
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
@@ -114,12 +111,6 @@ def test_samples_are_the_same_where_the_limit_is_not_reached(
     assert samples_s[0] == samples_s[1]
 
 
-def test_a_number_of_samples_is_taken_however_long_it_takes(real_clock: RealClock) -> None:
-    """With `n_samples` and `n_warmup` there is no limit, and no finding."""
-    found = measured(real_clock.work(1.0), n_samples=12, n_warmup=5, max_time_s=0.5)
-    assert (found.n_samples, found.n_warmup, notes(found)) == (12, 5, [])
-
-
 @pytest.mark.parametrize("n_warmup", [0, 1])
 def test_the_first_sample_is_alone_where_its_real_time_is_unknown(
     n_warmup: int, real_clock: RealClock
@@ -136,22 +127,6 @@ def test_a_comparison_has_the_limit_too(real_clock: RealClock) -> None:
     assert found.first.stopped_by == found.second.stopped_by == "real_time"
     assert 4.0 <= real_clock.now_s <= 4.5
     assert notes(found.first) == notes(found.second) != []
-
-
-def test_a_cuda_gpu_has_no_second_limit(
-    real_clock: RealClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There the program's clock is the real one, and max_time_s limits it already."""
-    monkeypatch.setattr(_real_time.device, "current", lambda: SimpleNamespace(virtual=None))
-    real_time = RealTime(1.0)
-    real_clock.now_s = 1e6
-    assert (real_time.limit_s, real_time.is_over(), real_time.ends_warm_up(1e6)) == (
-        math.inf,
-        False,
-        False,
-    )
-    assert real_time.fitting(10, None) == real_time.fitting(10, 1e3) == 10
-    assert not real_time.has_cut
 
 
 def interrupted_in(call: int, work: Callable[[], object]) -> Work:
@@ -176,14 +151,6 @@ def test_an_interrupt_keeps_the_samples_of_a_batch_that_is_not_over(method: str)
     # events it is what the GPU has not done yet: it is slower than the host.
     assert (5 if method == "events" else 30) <= found.n_samples <= 38
     assert notes(found) == []
-
-
-def test_the_samples_of_a_graph_are_kept_after_each_replay() -> None:
-    """Samples are handed over replay by replay, and no more than were asked for."""
-    groups: list[list[float]] = []
-    with gpulab.virtual_gpu("H200"):
-        GraphSampler(lambda: torch.cuda._sleep(1_000)).take(25, groups.append)
-    assert [len(group) for group in groups] == [10, 10, 5]
 
 
 def test_an_interrupt_while_it_waits_keeps_the_events_that_are_done(
@@ -211,15 +178,6 @@ def test_an_interrupt_while_it_waits_keeps_the_events_that_are_done(
         monkeypatch.undo()
     assert 8 <= len(taken_s) <= 12
     assert taken_s == pytest.approx(whole_s[: len(taken_s)], rel=0.01)
-
-
-def test_a_long_run_that_you_interrupt_says_what_a_call_takes(real_clock: RealClock) -> None:
-    """Ctrl-C after a second of samples gives the finding, without a limit."""
-    work = interrupted_in(9, real_clock.work(0.5))
-    found = measured(work, n_samples=50, n_warmup=1, method="synchronized")
-    assert (found.stopped_by, found.n_samples) == ("interrupt", 7)
-    (note,) = notes(found)
-    assert note.startswith("a call takes 500 ms of real time on this virtual GPU; ")
 
 
 def test_the_bar_counts_from_the_warm_up_by_the_real_clock(

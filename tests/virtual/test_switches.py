@@ -1,6 +1,5 @@
 """Switches of PyTorch and CUDA act on the virtual GPU, or a warning names them."""
 
-import json
 import os
 import subprocess
 import sys
@@ -15,14 +14,12 @@ import pytest
 import torch
 
 import gpulab
-from benchmarks.switches.calls import alerts, deterministic_calls
+from benchmarks.switches import alerts, recorded
 from gpulab.virtual import IgnoredSwitchWarning, VirtualGpu, _environment
 from gpulab.virtual.patches import _switches
 
 # What an H100 with torch 2.11 answered (python -m benchmarks.switches).
-RECORDED: dict[str, Any] = json.loads(
-    Path("benchmarks/recordings/h100-switches.json").read_text("utf-8")
-)
+RECORDED = recorded()
 # PyTorch documents that it acts deterministically from torch 2.13 on; the H100 had torch 2.11.
 OF_OLD_TORCH = {"max_pool3d", "max_pool3d overlapping"} if torch.__version__ >= (2, 13) else set()  # type: ignore[operator] # torch compares it with numbers
 # The CPU, which computes the values, has no histogram of integers.
@@ -49,9 +46,9 @@ def nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def different(names: Iterable[str]) -> dict[str, Any]:
     """Return the calls whose alerts differ from the H100's: both answers by name."""
-    calls = deterministic_calls()
-    found = {name: alerts(calls[name]) for name in names}
-    return {name: (got, RECORDED[name]) for name, got in found.items() if got != RECORDED[name]}
+    asked = {name: RECORDED[name] for name in names}
+    found = {name: asked[name] | alerts(asked[name]["call"] or "") for name in asked}
+    return {name: (got, asked[name]) for name, got in found.items() if got != asked[name]}
 
 
 @pytest.mark.slow
@@ -60,7 +57,8 @@ def test_deterministic_algorithms_refuse_what_an_h100_refuses() -> None:
     """Each of 200 calls raises forward and backward where an H100 does, with the same text."""
     names = RECORDED.keys() - OF_OLD_TORCH - REFUSED_HERE
     assert different(sorted(names)) == {}
-    assert sum(any(RECORDED[name].values()) for name in names) > 50
+    refused = [name for name in names if RECORDED[name]["forward"] or RECORDED[name]["backward"]]
+    assert len(refused) > 50
 
 
 @pytest.mark.usefixtures("gpu")
@@ -272,13 +270,12 @@ def test_precision_switches_act_without_the_old_ones(
 @pytest.mark.parametrize("name", _environment.NOT_MODELLED)
 def test_each_ignored_variable_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A variable that is not modelled is named with its value, unless the value is harmless."""
-    _, harmless = _environment.NOT_MODELLED[name]
-    for value in harmless:
+    for value in _environment.NOT_MODELLED[name]:
         monkeypatch.setenv(name, value)
         with gpulab.virtual_gpu("H200"):
             pass
     monkeypatch.setenv(name, "strange")
-    expected = rf"{name}=strange \(.*\)\. Unset them, or use a CUDA GPU"
+    expected = rf"{name}=strange( \(.*\))?\. Unset them, or use a CUDA GPU"
     if name == "CUDA_VISIBLE_DEVICES":  # one visible device is what a machine of one GPU shows
         with gpulab.virtual_gpu("H200"):
             pass
@@ -329,7 +326,7 @@ def test_variables_act_in_a_fresh_process() -> None:
         "    print(time.perf_counter() - start_s > 0.01)\n"
         "    print(torch.backends.cuda.matmul.allow_tf32)\n"
     )
-    variables = {**_environment.ACTING, **_environment.NOT_MODELLED}
+    variables = (*_environment.ACTING, *_environment.NOT_MODELLED)
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, **dict.fromkeys(variables, "1"), "CUDA_VISIBLE_DEVICES": "0,1"},
@@ -388,5 +385,5 @@ def test_libraries_of_other_builds_are_named() -> None:
 def test_the_documentation_lists_every_variable() -> None:
     """The page about the virtual GPU says of each variable what it does."""
     page = Path("docs/virtual-gpu.md").read_text("utf-8")
-    names = {**_environment.ACTING, **_environment.NOT_MODELLED}
+    names = (*_environment.ACTING, *_environment.NOT_MODELLED)
     assert [name for name in names if f"`{name}`" not in page] == []

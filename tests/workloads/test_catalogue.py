@@ -1,20 +1,12 @@
 """The catalogue gives every operation its inputs, FLOPs, bytes and a check."""
 
-import dataclasses
-import math
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.virtual import virtual_gpu
-from gpulab.workloads import WORKLOADS, Workload, names, workload
-from gpulab.workloads._catalogue import Agreement
-from gpulab.workloads._problem import Whole
+from gpulab.workloads import WORKLOADS, names, workload
 
 # FLOPs and bytes in float32, worked out by hand from the sizes that the docstrings name.
 BY_HAND = {
@@ -51,30 +43,6 @@ BY_HAND = {
 PRODUCTS = ["matmul", "matmul_odd", "bmm", "conv1x1", "conv3x3", "conv_depthwise", "attention"]
 # Their bytes are not those of inputs and outputs: they write into an input, or read only a part.
 UNUSUAL = {"copy", "scatter_add", "adam", "embedding", "linear", "attention"}
-
-
-@pytest.fixture
-def dice() -> Workload:
-    """Return a workload of the test's own: the doubles of n numbers."""
-    listed = workload("exp")
-    return dataclasses.replace(listed, name="dice", sizes=(4,))
-
-
-def with_call(listed: Workload, call: Callable[..., Any]) -> Workload:
-    """Return the workload with another operation in its place; float64 keeps the right one."""
-    right = listed.problem
-
-    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
-        made = right(n)
-
-        def either(*inputs: torch.Tensor) -> torch.Tensor:
-            wide = inputs[0].dtype is torch.float64
-            result: torch.Tensor = (made.call if wide else call)(*inputs)
-            return result
-
-        return dataclasses.replace(made, call=either)
-
-    return dataclasses.replace(listed, problem=problem)
 
 
 def test_the_catalogue_is_complete() -> None:
@@ -122,27 +90,6 @@ def test_bytes_are_inputs_and_outputs(name: str) -> None:
     assert n_bytes == sum(tensor.nbytes for tensor in (*inputs, *outputs))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BY_HAND)
-def test_the_cpu_twin_agrees_with_float64(name: str) -> None:
-    """Every operation on the CPU gives what it gives in float64, up to rounding."""
-    for dtype in workload(name).dtypes[:3:2]:
-        agreement = workload(name).check(BY_HAND[name][0], dtype, "cpu")
-        assert agreement.agrees, f"{dtype}: {agreement}"
-
-
-@pytest.mark.slow
-def test_the_virtual_gpu_agrees_with_float64() -> None:
-    """Every operation on the virtual GPU gives what it gives in float64, up to rounding."""
-    wrong = {}
-    with virtual_gpu("H200", max_value_elements=1 << 26, value_budget_s=1):
-        for name, (size, _, _) in BY_HAND.items():
-            agreement = workload(name).check(size)
-            if not agreement.agrees:
-                wrong[name] = str(agreement)
-    assert wrong == {}
-
-
 def test_work_runs_on_the_device_in_use() -> None:
     """Work made for the GPU launches a kernel there, and work made for the CPU does not."""
     with virtual_gpu("H200") as virtual:
@@ -154,106 +101,6 @@ def test_work_runs_on_the_device_in_use() -> None:
     assert records
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [lambda x: torch.exp(x) * 1.001, lambda x: torch.full_like(x, math.nan)],
-    ids=["a thousandth off", "nan"],
-)
-def test_a_wrong_result_is_found(dice: Workload, wrong: Callable[..., Any]) -> None:
-    """An operation that is off by a thousandth, or gives no number, does not agree."""
-    assert dice.check(device="cpu").agrees
-    assert not with_call(dice, wrong).check(device="cpu").agrees
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("argmax", torch.argmin),
-        ("sort", lambda x: torch.sort(x, descending=True)),
-        ("topk", lambda x: torch.topk(x.roll(1, -1), k=8)),
-        ("dropout", lambda x: x / 0.9),
-        ("dropout", torch.zeros_like),
-        ("scatter_add", lambda target, _index, _source: target),
-    ],
-)
-def test_a_wrong_choice_is_found(name: str, wrong: Callable[..., Any]) -> None:
-    """Wrong indices, masks or places are found, even if the values look right."""
-    listed = with_call(workload(name), wrong)
-    assert not listed.check(BY_HAND[name][0] * 100, device="cpu").agrees
-
-
-def in_turn(listed: Workload, *calls: Callable[..., Any], **parts: Any) -> Workload:  # noqa: ANN401 # fields of a private record
-    """Return the workload with one call for the device and the next for the reference."""
-    turns = iter(calls)
-
-    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
-        def call(*inputs: torch.Tensor) -> torch.Tensor:
-            result: torch.Tensor = next(turns)(*inputs)
-            return result
-
-        return dataclasses.replace(listed.problem(n), call=call, **parts)
-
-    return dataclasses.replace(listed, problem=problem)
-
-
-def test_the_reference_has_inputs_of_its_own() -> None:
-    """Work that writes into its input does not change the reference, even in float64."""
-    listed = in_turn(workload("exp"), lambda x: x.mul_(2), lambda x: x.mul_(3))
-    assert not listed.check(4, "float64", "cpu").agrees
-
-
-def test_equal_elements_may_be_named_in_either_order() -> None:
-    """If two elements are equal, the index of either one is right."""
-    listed = in_turn(
-        workload("argmax"),
-        torch.argmax,
-        lambda x: len(x) - 1 - torch.argmax(x.flip(0)),
-        inputs=(Whole(2, (100,)),),
-    )
-    assert listed.check(100, device="cpu").agrees
-
-
-def test_a_step_of_the_optimizer_that_does_nothing_is_found() -> None:
-    """An optimizer step is checked by how far the parameters moved."""
-    listed = workload("adam")
-
-    def problem(n: int) -> Any:  # noqa: ANN401 # the record is private to the package
-        made = listed.problem(n)
-
-        def call(start: torch.Tensor, gradient: torch.Tensor) -> Callable[[], torch.Tensor]:
-            if start.dtype is torch.float64:
-                step: Callable[[], torch.Tensor] = made.call(start, gradient)
-                return step
-            return start.clone
-
-        return dataclasses.replace(made, call=call)
-
-    assert not dataclasses.replace(listed, problem=problem).check(1000, device="cpu").agrees
-
-
-def test_tf32_is_allowed_where_torch_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While TF32 is allowed in PyTorch, the tolerance on a GPU includes its rounding."""
-    allowed = []
-    with virtual_gpu("H200", max_value_elements=1 << 26, value_budget_s=1):
-        for switch in (True, False):
-            monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", switch)
-            allowed.append(workload("conv3x3").check(1).allowed)
-    summed = 2**-23 * math.sqrt(64 * 9)
-    assert allowed == [pytest.approx(4 * (2**-10 + summed)), pytest.approx(4 * (2**-23 + summed))]
-
-
-def test_half_types_are_summed_in_single() -> None:
-    """The tolerance of half types grows with the number of terms as that of float32 does."""
-    allowed = workload("mean").check(10_000, "float16", "cpu").allowed
-    assert allowed == pytest.approx(4 * (2**-10 + 2**-23 * 100))
-
-
-def test_an_agreement_is_readable() -> None:
-    """An agreement shows the difference of the results and the tolerance."""
-    assert str(Agreement(1e-7, 4e-7)) == "agrees with float64: 1.0e-07 apart, 4.0e-07 allowed"
-    assert str(Agreement(1.0, 4e-7)) == "DIFFERS from float64: 1.0e+00 apart, 4.0e-07 allowed"
-
-
 @pytest.mark.parametrize("name", BY_HAND)
 def test_every_derivation_says_flops_and_bytes(name: str) -> None:
     """Each derivation explains FLOPs and bytes, and the sizes for a sweep are sorted."""
@@ -261,46 +108,3 @@ def test_every_derivation_says_flops_and_bytes(name: str) -> None:
     assert "\nFLOPs: " in listed.derivation
     assert "\nBytes: " in listed.derivation
     assert listed.sizes == tuple(sorted(set(listed.sizes)))
-
-
-def test_inputs_repeat_with_a_generator() -> None:
-    """The same generator gives the same inputs, and PyTorch's own generator is not used."""
-    state = torch.get_rng_state()
-    draws = [
-        workload("add").setup(10, "float32", "cpu", generator=torch.Generator().manual_seed(1))
-        for _ in range(2)
-    ]
-    assert torch.equal(draws[0][0], draws[1][0])
-    assert not torch.equal(draws[0][0], draws[0][1])
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_the_title_names_it_all() -> None:
-    """The title contains operation, size and type."""
-    assert workload("softmax").title(16, "bfloat16") == "softmax n=16 bfloat16"
-
-
-def test_unknown_names_are_refused() -> None:
-    """An unknown operation is refused, with the nearest name and all names."""
-    with pytest.raises(UnknownNameError) as error:
-        workload("softmix")
-    listed = ", ".join(sorted(BY_HAND))
-    assert str(error.value) == (
-        f"unknown workload 'softmix'; did you mean 'softmax'? Known: {listed}"
-    )
-
-
-def test_unknown_types_are_refused() -> None:
-    """A type that the operation has no kernel for is refused, with the types that it has."""
-    with pytest.raises(UnknownNameError) as error:
-        workload("fft").make(16, "float16", "cpu")
-    assert str(error.value) == (
-        "unknown type of fft 'float16'; did you mean 'float64'? Known: float32, float64"
-    )
-
-
-def test_sizes_below_one_are_refused() -> None:
-    """A size below 1 is refused."""
-    with pytest.raises(InvalidOptionError) as error:
-        workload("add").make(0, "float32", "cpu")
-    assert str(error.value) == "size=0; it must be a whole number, at least 1"

@@ -12,6 +12,7 @@ import torch
 
 from gpulab.core.errors import ClocksUnavailableError
 from gpulab.core.requirements import COUNT_OR_ZERO, DURATION, NameOf, items_of
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device.clocks import _nvml as driver
 from gpulab.device.clocks._reading import Reading, reasons_of
 from gpulab.device.work import check_callable
@@ -229,20 +230,21 @@ def watch_by(
 def _looks(
     load: Callable[[], object], look: Callable[[], Reading], duration_s: float, period_s: float
 ) -> Iterator[Reading]:
-    began = look()
-    yield began
-    due_s = period_s
-    queue = _Queue(load, period_s)
-    while True:
-        queue.call()
-        elapsed_s = time.perf_counter() - began.at_s
-        if elapsed_s >= due_s:
-            yield look()
-            # The next multiple of the period, also if one call took several periods.
-            due_s = period_s * (elapsed_s // period_s + 1)
-        if elapsed_s >= duration_s:
-            break
-    queue.drain()
+    with UsersTraceback():
+        began = look()
+        yield began
+        due_s = period_s
+        queue = _Queue(load, period_s)
+        while True:
+            queue.call()
+            elapsed_s = time.perf_counter() - began.at_s
+            if elapsed_s >= due_s:
+                yield look()
+                # The next multiple of the period, also if one call took several periods.
+                due_s = period_s * (elapsed_s // period_s + 1)
+            if elapsed_s >= duration_s:
+                break
+        queue.drain()
 
 
 class _Queue:

@@ -49,6 +49,7 @@ _FLOORS = {
 # confidence: 1 - 2 * 0.5**5 is 93.75 %.
 _MIN_FOR_INTERVAL = 6
 _DIGITS = 3  # significant digits of a printed time
+_BINDS = 0.5  # a smaller share of a limit is said to have another cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,9 @@ class Measurement(Saved):
 
     @property
     def binding(self) -> Rate | None:
-        """The rate that is nearest to its limit, which bounds the work; None without a limit.
+        """The rate that is nearest to its limit, or None without a limit.
+
+        The limit bounds the work only if its share is large; a small share has another cause.
 
         Examples
         --------
@@ -284,11 +287,14 @@ class Measurement(Saved):
         printer.text("\n".join([self.line(), *self.rate_lines(), *map(str, self.findings)]))
 
     def rate_lines(self) -> Iterator[str]:
-        """Yield the throughput in lines: rates, the limit that binds, and the memory of a call."""
+        """Yield the throughput in lines: rates, the nearest limit, and the memory of a call."""
         rates = self.rates
         yield from (visible(f"  {rate}") for rate in rates)
-        if self.binding is not None and len(rates) > 1:
-            yield f"  the {self.binding.limit_name} binds: no other limit is so near"
+        nearest = self.binding
+        if nearest is not None and len(rates) > 1 and (nearest.share or 0) >= _BINDS:
+            yield f"  the {nearest.limit_name} binds: no other limit is so near"
+        elif nearest is not None and len(rates) > 1:
+            yield f"  no limit is near: the {nearest.limit_name} alone does not explain the time"
         # Beside a throughput, because both say what a call needs; elsewhere it is in the table.
         if rates and self.peak_bytes is not None:
             yield f"  {format_bytes(self.peak_bytes)} of memory at most"

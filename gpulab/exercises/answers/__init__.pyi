@@ -10,6 +10,7 @@ from ._forms import unknown_key as unknown_key
 from ._fresh_gpu import fresh_h200 as fresh_h200
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
+from ._judging import FORGOT_UNITS as FORGOT_UNITS
 from ._judging import MALFORMED as MALFORMED
 from ._judging import STUB as STUB
 from ._judging import UNANSWERED as UNANSWERED

@@ -81,21 +81,11 @@ _CHECKED = {
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkReading:
-    """One call of a learner's benchmark, beside what it should have read.
+    """One call of a learner's benchmark of a work, beside the seconds that it should have read.
 
-    Attributes
-    ----------
-    trial
-        What the benchmark returned and did.
-    work
-        The timed work, in words for the learner.
-    true_s
-        Seconds that the work takes.
-    hot_s, dirty_s
-        Seconds that the work takes with a hot cache and after a flush that writes; 0 if no rule
-        needs them.
-    excess_s
-        Seconds that the benchmark reads too much for a kernel without data; 0 if unknown.
+    With a hot cache and after a flush that writes, the work takes ``hot_s`` and ``dirty_s``; they
+    are 0 if no rule needs them. For a kernel without data the benchmark reads ``excess_s`` too
+    much.
     """
 
     trial: Trial
@@ -161,16 +151,9 @@ class BenchmarkReading:
 class ClockReadings:
     """A benchmark's clock for heavy work and then for light work, and the clocks that are right.
 
-    Attributes
-    ----------
-    heavy, light
-        The readings; before both, the GPU has settled at the clock of heavy work.
-    settled_mhz
-        The clock after the GPU has settled.
-    last_mhz
-        The clock at the last call of the heavy work: a benchmark with pauses lets it rise.
-    recovered_mhz
-        The clock at the end of the light work, at which the GPU recovers.
+    Before both, the GPU has settled at ``settled_mhz``. The last call of the heavy work ended at
+    ``last_mhz``, because a benchmark with pauses lets the clock rise, and the light work ended at
+    ``recovered_mhz``.
     """
 
     heavy: BenchmarkReading
@@ -225,14 +208,6 @@ class BenchmarkJudge(FunctionJudge):
     ----------
     rung
         The highest rung that the lesson asks for, one of ``RUNGS``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import RUNGS, BenchmarkJudge
-    >>> RUNGS[:3]
-    ('stopwatch', 'wait', 'events')
-    >>> BenchmarkJudge("wait")(...).ok is None
-    True
     """
 
     rung: str
@@ -386,9 +361,10 @@ def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
     spinning(16.0)()
     trial = tried(benchmark, WatchedWork(work))
     if not trial.asked["Event.query"] + trial.asked["Stream.query"]:
-        # No sleep of the host is as long as this, so only a wait can be right. To ask an event
-        # again and again until then would take minutes.
-        spinning(20_000.0)()
+        # Nobody lets the host sleep for as long as this, so only a wait can be right. Longer would
+        # tell more, but a CUDA GPU takes the time in full. To ask an event again and again until
+        # then would take minutes on the virtual one.
+        spinning(2_000.0)()
         trial = tried(benchmark, WatchedWork(work))
     return BenchmarkReading(trial, "the same kernel, launched while the GPU is still busy", true_s)
 

@@ -25,13 +25,6 @@ class Choice(AnswerJudge):
         The right letter, and the reason why it is right.
     wrong
         The diagnosis of each wrong letter.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Choice, Diagnosis
-    >>> judge = Choice("a", "It waits.", {"b": Diagnosis("launch", "b only launches.")})
-    >>> print(judge("b"))
-    Not yet. b only launches.
     """
 
     right: str
@@ -77,14 +70,6 @@ class Letters(AnswerJudge):
         so the most instructive mistakes come first.
     all_chosen, none_chosen
         The diagnosis of an answer with every letter, or with none.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Diagnosis, Letters
-    >>> item, shape = Diagnosis("item", "item waits."), Diagnosis("shape", "shape does not.")
-    >>> judge = Letters(frozenset("a"), "Yes.", {"b": shape}, {"a": item}, shape, item)
-    >>> judge.how
-    'Answer with a set of some of a, b, as in {"x", "y"}.'
     """
 
     right: frozenset[str]
@@ -148,14 +133,6 @@ class Table(AnswerJudge):
         For each position of a value, the diagnosis if no other one fits.
     headings
         What each position of a value is, if there are several; the form shows it.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Diagnosis, Table
-    >>> other = Diagnosis("other", "Look again.")
-    >>> judge = Table({"a": "hot", "b": "cold"}, "Yes.", (("hot", "cold"),), {}, (other,))
-    >>> print(judge({"a": "hot", "b": "hot"}))
-    Not yet. Look again. (Wrong so far: b.)
     """
 
     right: Mapping[str, str | tuple[str, ...]]
@@ -249,14 +226,7 @@ _LONGEST_KEY = 100  # characters; to compare many more takes seconds
 
 
 def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
-    """Return the diagnosis of a key that an answer may not have; it names the nearest ones.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import unknown_key
-    >>> unknown_key("stream.wait", ["stream.synchronize", "stream.wait_event"]).message
-    "'stream.wait' is no key of this table; did you mean 'stream.wait_event'?"
-    """
+    """Return the diagnosis of a key that an answer may not have; it names the nearest ones."""
     nearest = get_close_matches(key_text(key)[:_LONGEST_KEY], list(known), n=1)
     keys = ", ".join(map(repr, known))
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"its keys are {keys}."
@@ -268,12 +238,6 @@ def agrees(number: float, value: float, rel_tol: float = 0.0) -> bool:
 
     A number with at least two digits is right if the value rounds to it: 41 for 41.2, and 0.33
     for a third.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import agrees
-    >>> agrees(41, 41.2), agrees(42, 41.2)
-    (True, False)
     """
     if isclose(number, value, rel_tol=rel_tol):
         return True
@@ -286,14 +250,7 @@ def agrees(number: float, value: float, rel_tol: float = 0.0) -> bool:
 
 
 def read_number(answer: object) -> float | None:
-    """Return a finite number, or the seconds in a text with a unit of time; otherwise None.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import read_number
-    >>> read_number("2 s"), read_number("many")
-    (2.0, None)
-    """
+    """Return a finite number, or the seconds in a text with a unit of time; otherwise None."""
     if isinstance(answer, str):
         try:
             return parse_time(answer)

@@ -47,17 +47,6 @@ class CaseFunction(FunctionJudge):
     special
         Cases that are tried last, each with its own diagnosis. ``{did}`` in its message is
         replaced by what the function did.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import CaseFunction, Diagnosis
-    >>> sum_of = (lambda a, b: a + b, Diagnosis("sum", "You added them."))
-    >>> judge = CaseFunction(
-    ...     "flops(a, b)", "their product", "Right.", ((2, 3),), lambda a, b: a * b,
-    ...     (sum_of,), lambda case: "The product is expected.",
-    ... )
-    >>> print(judge(lambda a, b: a + b))
-    Not yet. You added them.
     """
 
     signature: str
@@ -135,12 +124,6 @@ def run_on_cases(
     -------
     tuple
         The results, and None; or the diagnosis of an error, or that there is no answer yet.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import run_on_cases
-    >>> run_on_cases(abs, [(-1,), (2,)])
-    ([1, 2], None)
     """
     trials = [called(function, *case) for case in cases]
     error = next((trial.error for trial in trials if trial.error is not None), None)

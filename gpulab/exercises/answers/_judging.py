@@ -14,14 +14,7 @@ from gpulab.tracing.trials import Rule, Trial, text_of
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A typical mistake: a short name, and the message for a learner who made it.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Diagnosis
-    >>> print(Diagnosis("no-wait", "You timed the launch.").verdict())
-    Not yet. You timed the launch.
-    """
+    """A typical mistake: a short name, and the message for a learner who made it."""
 
     code: str
     message: str
@@ -41,23 +34,15 @@ LONGEST = 500  # characters of an error's message, or of a result
 # Outcomes that depend on the judge's `how`, which completes their messages.
 UNANSWERED = Diagnosis("unanswered", "")
 MALFORMED = Diagnosis("not-a-choice", "{answer} isn't a valid answer. ")
+FORGOT_UNITS = Diagnosis(
+    "forgot-units",
+    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
+    'for 12.5 µs, or the text "12.5 µs".',
+)
 
 
 class ReadingsJudge(ABC):
-    """A judge that turns the outcome of judging an answer into a verdict.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import MALFORMED, ReadingsJudge
-    >>> class Longest(ReadingsJudge):
-    ...     how = "Answer with a number."
-    ...     def judge_by(self, answer, readings):
-    ...         return "Yes." if answer == max(readings) else MALFORMED
-    >>> Longest()(2, [1, 2]).message, Longest()(..., [1]).ok
-    ('Yes.', None)
-    >>> print(Longest()("x", [1]))
-    Not yet. 'x' isn't a valid answer. Answer with a number.
-    """
+    """A judge that turns the outcome of judging an answer into a verdict."""
 
     __slots__ = ()
 
@@ -89,18 +74,7 @@ class ReadingsJudge(ABC):
 
 
 class AnswerJudge(ReadingsJudge):
-    """A judge that needs only the answer, and no readings of the learner.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import AnswerJudge, Diagnosis
-    >>> class Two(AnswerJudge):
-    ...     how = "Answer with a number."
-    ...     def judge(self, answer):
-    ...         return "Yes." if answer == 2 else Diagnosis("no", "No.")
-    >>> Two()(2).ok, Two()(3).diagnosis_code
-    (True, 'no')
-    """
+    """A judge that needs only the answer, and no readings of the learner."""
 
     __slots__ = ()
 
@@ -114,18 +88,7 @@ class AnswerJudge(ReadingsJudge):
 
 
 class FunctionJudge(AnswerJudge):
-    """A judge for an answer that is a function, which it tries.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import FunctionJudge
-    >>> class Any(FunctionJudge):
-    ...     how = "Answer with a function."
-    ...     def judge_function(self, function):
-    ...         return "Yes."
-    >>> Any()(print).ok, Any()(3).diagnosis_code
-    (True, 'not-a-choice')
-    """
+    """A judge for an answer that is a function, which it tries."""
 
     __slots__ = ()
 
@@ -153,12 +116,6 @@ def raised(error: BaseException, known: KnownErrors = ()) -> Diagnosis:
     known
         Classes of errors with their diagnoses. PyTorch and CUDA have no classes for most of their
         errors; for one of those, a part of its message.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import raised
-    >>> raised(ValueError("no data")).message.partition(chr(10))[0]
-    'Your function raised ValueError: no data'
     """
     for which, diagnosis in known:
         if isinstance(error, which) if isinstance(which, type) else which in text_of(error):
@@ -179,15 +136,7 @@ STUB: TrialRule = (
 
 
 def raising(known: KnownErrors = ()) -> TrialRule:
-    """Return the rule for a function that raised an error; see :func:`raised`.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import raising
-    >>> from gpulab.tracing.trials import called, first_fitting
-    >>> first_fitting([raising()], called(int, "x")).code
-    'raised'
-    """
+    """Return the rule for a function that raised an error; see :func:`raised`."""
     return (
         lambda trial: trial.error is not None,
         lambda trial: raised(trial.error or Exception(), known),
@@ -195,30 +144,13 @@ def raising(known: KnownErrors = ()) -> TrialRule:
 
 
 def returning_nothing(work: str) -> TrialRule:
-    """Return the rule for a function that called a work, named in words, but returned nothing.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import returning_nothing
-    >>> from gpulab.tracing.trials import called, first_fitting
-    >>> first_fitting([returning_nothing("fn()")], called(lambda: None)).message
-    'Your function called fn() but returned nothing; end it with return.'
-    """
+    """Return the rule for a function that called a work, named in words, but returned nothing."""
     message = f"Your function called {work} but returned nothing; end it with return."
     return (lambda trial: is_open(trial.value), Diagnosis("nothing-returned", message))
 
 
 def returning_no_number(wanted: str, is_number: Callable[[Trial], bool]) -> TrialRule:
-    """Return the rule for a function that did not return what is wanted, such as ``"seconds"``.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import returning_no_number
-    >>> from gpulab.tracing.trials import called, first_fitting
-    >>> rule = returning_no_number("seconds", lambda trial: trial.number is not None)
-    >>> first_fitting([rule], called(lambda: "2 ms")).message
-    "Your function returned '2 ms'; it must return seconds."
-    """
+    """Return the rule for a function that did not return what is wanted, such as ``"seconds"``."""
     return (
         lambda trial: not is_number(trial),
         lambda trial: Diagnosis(
@@ -287,12 +219,6 @@ def wrong_units(
     ----------
     is_too_large
         Returns whether a reading is the right one multiplied by a factor.
-
-    Examples
-    --------
-    >>> from gpulab.tracing.trials import first_fitting
-    >>> first_fitting(wrong_units(lambda ms, factor: ms == 2 * factor), 2000).code
-    'milliseconds'
     """
     return tuple(
         (

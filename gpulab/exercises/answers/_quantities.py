@@ -23,14 +23,6 @@ class Quantities(AnswerJudge):
         Key, wrong number and diagnosis of each typical mistake. The first that fits is shown.
     otherwise
         The diagnosis of any other wrong number. Its message comes after the key.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import Diagnosis, Quantities
-    >>> other = Diagnosis("other", "Divide bytes by seconds.")
-    >>> judge = Quantities({"gb_s": 4800.0}, "Right.", (), other)
-    >>> print(judge({"gb_s": 480}))
-    Not yet. gb_s: Divide bytes by seconds.
     """
 
     right: Mapping[str, float]

@@ -35,23 +35,9 @@ _N_REFERENCES = 5
 
 @dataclass(frozen=True, slots=True)
 class TimerReading:
-    """One call of a learner's timing function, and how long its work takes.
+    """One call of a learner's timing function, and the seconds that its work takes.
 
-    Attributes
-    ----------
-    trial
-        What the function returned and did.
-    work_s
-        Seconds that the work took by our own stopwatch.
-    queued
-        Time of the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import TimerReading
-    >>> from gpulab.tracing.trials import Trial
-    >>> TimerReading(Trial(2e-3), work_s=4e-3).ratio
-    0.5
+    ``queued`` is the backlog in front of the work, in multiples of the work; 0 on an idle GPU.
     """
 
     trial: Trial
@@ -103,13 +89,6 @@ class TimerFunction(FunctionJudge):
         and with a backlog in the queue.
     errors
         Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.answers import TimerFunction
-    >>> judge = TimerFunction("timed", "Right.", mistakes=())
-    >>> judge(3).message.partition(".")[0]
-    "3 isn't a valid answer"
     """
 
     name: str

@@ -50,16 +50,6 @@ def no_warm_up(n: int) -> float:
     return _with_a_stopwatch(n, wait_before=True, wait_after=True, warm_up=False)
 
 
-def in_milliseconds(n: int) -> float:
-    """Use the milliseconds of ``elapsed_time`` as if they were seconds."""
-    return _right(n) / 1e3
-
-
-def in_flop(n: int) -> float:
-    """Return FLOP/s instead of TFLOP/s."""
-    return _right(n) * 1e12
-
-
 _ONLY_THE_LAUNCH = Diagnosis(
     "launch",
     "Your clock still stops when the launch has returned, and the matmul runs after that. Wait "
@@ -137,7 +127,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(in_milliseconds),
+                    like(lambda n: _right(n) / 1e3),
                     Diagnosis(
                         "milliseconds",
                         "Your number is 1,000 times too small: elapsed_time returns milliseconds. "
@@ -145,7 +135,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(in_flop),
+                    like(lambda n: _right(n) * 1e12),
                     Diagnosis("flop", "That is FLOP/s. Divide by 1e12 for TFLOP/s."),
                 ),
             ),

@@ -31,61 +31,33 @@ def weights(size_mib: int) -> Any:  # noqa: ANN401  # a tensor; torch is not imp
     return torch.ones(size_mib * _MIB // 4, device="cuda")
 
 
-def _ratio(old: Work, new: Work, *, flushes: str = "both", n_rounds: int = 3) -> float:
-    """Return old time over new time, timed in turns.
-
-    ``flushes`` says before which of the two works the cache is emptied.
-    """
+def _right(old: Work, new: Work, flush: str = "before") -> float:
+    """Return old time over new time, in turns; the flush may be in the sample, or missing."""
     import torch
 
     scratch = torch.empty(_FLUSH_BYTES, dtype=torch.int8, device="cuda")
-    pairs: dict[str, list[tuple[Any, Any]]] = {"old": [], "new": []}
-    order = ("new", "old") if flushes == "new" else ("old", "new")
-    for _ in range(n_rounds):
-        for name in order:
-            if flushes in ("both", name):
+    sides: list[tuple[Work, list[tuple[Any, Any]]]] = [(old, []), (new, [])]
+    for _ in range(3):
+        for work, pairs in sides:
+            if flush == "before":
                 scratch.zero_()
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
             start.record()
-            if flushes == "inside":
+            if flush == "inside":
                 scratch.zero_()
-            (old if name == "old" else new)()
+            work()
             end.record()
-            pairs[name].append((start, end))
+            pairs.append((start, end))
     torch.cuda.synchronize()
-    old_ms, new_ms = (sum(s.elapsed_time(e) for s, e in pairs[name]) for name in ("old", "new"))
+    old_ms, new_ms = (sum(s.elapsed_time(e) for s, e in pairs) for _, pairs in sides)
     return float(old_ms / new_ms)
-
-
-def _right(old: Work, new: Work) -> float:
-    return _ratio(old, new)
-
-
-def as_posted(old: Work, new: Work) -> float:
-    """Empty the cache only for the old work, as the published program does."""
-    return _ratio(old, new, flushes="old")
-
-
-def other_order(old: Work, new: Work) -> float:
-    """Time the new work first, so that the old one finds a warm cache."""
-    return _ratio(old, new, flushes="new")
 
 
 def no_flush(old: Work, new: Work) -> float:
     """Time both with a warm cache."""
     old()
     new()
-    return _ratio(old, new, flushes="none")
-
-
-def flush_inside(old: Work, new: Work) -> float:
-    """Time the flush as well."""
-    return _ratio(old, new, flushes="inside")
-
-
-def upside_down(old: Work, new: Work) -> float:
-    """Divide the new time by the old one."""
-    return 1 / _ratio(old, new)
+    return _right(old, new, "none")
 
 
 class _Old(WatchedWork):
@@ -228,7 +200,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(flush_inside),
+                    like(lambda old, new: _right(old, new, "inside")),
                     Diagnosis(
                         "flush-timed",
                         "You time the flush as well, and it takes longer than the work. Record "
@@ -236,7 +208,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(upside_down),
+                    like(lambda old, new: 1 / _right(old, new)),
                     Diagnosis(
                         "upside-down",
                         "A speed-up is old divided by new: it is above 1 if the new one is "

@@ -1,13 +1,9 @@
 """Case 03: a mean time of a GPU that lowers its clock during the measurement."""
 
-import time
-
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
-
-_N_POSTED = 50
 
 
 def heavy_matmul(n: int = 8192) -> Work:
@@ -36,35 +32,10 @@ def _right(work: Work) -> float:
     return _mean_s(work, 20)
 
 
-def as_posted(work: Work) -> float:
-    """Return the mean of the fast start and the slower rest, as the published program does."""
-    work()
-    return _mean_s(work, _N_POSTED)
-
-
 def burst(work: Work) -> float:
     """Time only the first calls, at the full clock."""
     work()
     return _mean_s(work, 5)
-
-
-def with_pauses(work: Work) -> float:
-    """Let the GPU rest between the calls, so that its clock recovers."""
-    samples = []
-    for _ in range(5):
-        time.sleep(0.5)
-        samples.append(_mean_s(work, 1))
-    return sorted(samples)[2]
-
-
-def in_milliseconds(work: Work) -> float:
-    """Use the milliseconds of ``elapsed_time`` as if they were seconds."""
-    return _right(work) * 1e3
-
-
-def not_divided(work: Work) -> float:
-    """Return the time of all calls instead of one."""
-    return _right(work) * 20
 
 
 EXERCISES = (
@@ -139,7 +110,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(not_divided),
+                    like(lambda work: _right(work) * 20),
                     Diagnosis("not-divided", "Divide the time by the number of calls."),
                 ),
             ),

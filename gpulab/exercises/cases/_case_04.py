@@ -16,9 +16,6 @@ from gpulab.exercises.answers import ANY_RACE, Diagnosis, HiddenWork, Letters, M
 _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 10
 _READ_BEFORE, _OVERWRITTEN = "read before the write is done", "write while it is read"
 
-BatchStep = Callable[[Any], Any]
-Batches = Sequence[Any]
-
 
 def pinned_batches(n_batches: int) -> list[Any]:
     """Return batches in pinned memory; the first numbers of batch k are k + 1."""
@@ -36,14 +33,7 @@ def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401 
     return buffer[:_N_HEAD].mean()
 
 
-def _run(
-    batches: Batches, step: BatchStep, *, arrive: bool, free: bool, wait: bool
-) -> tuple[Any, Any]:
-    """Run the double buffer, and return its seconds and its results.
-
-    ``arrive``: each step waits for its copy. ``free``: each copy waits for the step that read the
-    buffer before. ``wait``: the host waits for the whole GPU in each step.
-    """
+def _right(batches: Sequence[Any], step: Callable[[Any], Any]) -> tuple[Any, Any]:
     import torch
 
     buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
@@ -53,43 +43,14 @@ def _run(
     start = time.perf_counter()
     for number, batch in enumerate(batches):
         slot = number % 2
-        if free:
-            copying.wait_event(done[slot])
+        copying.wait_event(done[slot])
         with torch.cuda.stream(copying):
             buffers[slot].copy_(batch, non_blocking=True)
-        if arrive:
-            torch.cuda.current_stream().wait_stream(copying)
-        if wait:
-            torch.cuda.synchronize()
+        torch.cuda.current_stream().wait_stream(copying)
         results.append(step(buffers[slot]))
         done[slot].record()
-        if wait:
-            torch.cuda.synchronize()
     torch.cuda.synchronize()
     return time.perf_counter() - start, torch.stack(results)
-
-
-_right = partial(_run, arrive=True, free=True, wait=False)
-
-
-def as_posted(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Run without any wait, as the published program does."""
-    return _run(batches, step, arrive=False, free=False, wait=False)
-
-
-def arrival_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Wait only for the copies, so that they overwrite buffers that a step still reads."""
-    return _run(batches, step, arrive=True, free=False, wait=False)
-
-
-def free_only(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Wait only for the steps, which then read batches that have not arrived."""
-    return _run(batches, step, arrive=False, free=True, wait=False)
-
-
-def wait_for_all(batches: Batches, step: BatchStep) -> tuple[Any, Any]:
-    """Wait for everything, so that nothing overlaps."""
-    return _run(batches, step, arrive=True, free=True, wait=True)
 
 
 def _both(trial: MendedTrial) -> bool:

@@ -10,7 +10,7 @@ from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
+from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, Recognise, like
 
 _CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200
 _FLOOR_S = 8e-6  # by so much a pair of events may read more than the step
@@ -61,45 +61,9 @@ def as_posted(step: Work) -> float:
     return fmean(samples_s(step))
 
 
-def median_only(step: Work) -> float:
-    """Return the median of all steps."""
-    return median(samples_s(step))
-
-
-def extremes(step: Work) -> tuple[float, float, float]:
-    """Return the outlier as the time of a slow step."""
-    samples = samples_s(step)
-    return min(samples), max(samples), _right(step)[2]
-
-
-def percent(step: Work) -> tuple[float, float, float]:
-    """Return the share in percent."""
-    fast_s, slow_s, share = _right(step)
-    return fast_s, slow_s, 100 * share
-
-
-def share_of_fast(step: Work) -> tuple[float, float, float]:
-    """Return the share of the fast steps instead of the slow ones."""
-    fast_s, slow_s, share = _right(step)
-    return fast_s, slow_s, 1 - share
-
-
-def median_as_fast(step: Work) -> tuple[float, float, float]:
-    """Return the median of all steps as the time of a fast step."""
-    samples = sorted(samples_s(step))
-    return median(samples), samples[int(0.95 * len(samples))], _right(step)[2]
-
-
-def in_milliseconds(step: Work) -> tuple[float, float, float]:
-    """Return milliseconds instead of seconds."""
-    fast_s, slow_s, share = _right(step)
-    return 1e3 * fast_s, 1e3 * slow_s, share
-
-
-def swapped(step: Work) -> tuple[float, float, float]:
-    """Return the slow step before the fast one."""
-    fast_s, slow_s, share = _right(step)
-    return slow_s, fast_s, share
+def _like(change: Callable[[float, float, float], object]) -> Recognise:
+    """Recognise the right result with one change."""
+    return like(lambda step: change(*_right(step)))
 
 
 def _show(value: Any) -> str:  # noqa: ANN401  # what a learner returned
@@ -180,19 +144,19 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(percent),
+                    _like(lambda fast_s, slow_s, share: (fast_s, slow_s, 100 * share)),
                     Diagnosis("percent", "The share is a number from 0 to 1, not percent."),
                 ),
                 (
-                    like(share_of_fast),
+                    _like(lambda fast_s, slow_s, share: (fast_s, slow_s, 1 - share)),
                     Diagnosis("share-of-fast", "That is the share of the fast steps."),
                 ),
                 (
-                    like(in_milliseconds),
+                    _like(lambda fast_s, slow_s, share: (1e3 * fast_s, 1e3 * slow_s, share)),
                     Diagnosis("milliseconds", "elapsed_time returns milliseconds. Divide by 1e3."),
                 ),
                 (
-                    like(swapped),
+                    _like(lambda fast_s, slow_s, share: (slow_s, fast_s, share)),
                     Diagnosis("swapped", "You return the slow step first: fast, slow, share."),
                 ),
                 (

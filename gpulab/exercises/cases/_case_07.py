@@ -30,10 +30,11 @@ def rival_matmuls(n_rows: int = 8192) -> tuple[Work, Work]:
     return (lambda: a @ b), (lambda: c @ b)
 
 
-def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float]:
-    """Return the milliseconds of each of the two works, which run in the given order."""
+def _ratio(order: list[Work], a: Work, b: Work) -> float:
+    """Return the time of b over that of a, which run in the given order after one call each."""
     import torch
 
+    a(), b()  # otherwise the first call loads the library
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(order) + 1)]  # type: ignore[no-untyped-call]  # torch's gap
     torch.cuda.synchronize()
     marks[0].record()
@@ -42,47 +43,27 @@ def _total_ms(order: list[Work], works: tuple[Work, Work]) -> tuple[float, float
         mark.record()
     torch.cuda.synchronize()
     times_ms = [start.elapsed_time(end) for start, end in pairwise(marks)]
-    a_ms, b_ms = (
-        sum(ms for ms, work in zip(times_ms, order, strict=True) if work is each) for each in works
-    )
-    return a_ms, b_ms
-
-
-def _ratio(a: Work, b: Work, how: str) -> float:
-    orders = {
-        "a first": [a] * _N_CALLS + [b] * _N_CALLS,
-        "b first": [b] * _N_CALLS + [a] * _N_CALLS,
-        "in turns": [a, b] * _N_CALLS,
-    }
-    for work in () if how == "cold" else (a, b):
-        work()  # otherwise the first call loads the library
-    # Without a warm-up few rounds are enough: the library takes far longer than all matmuls.
-    a_ms, b_ms = _total_ms(orders.get(how, [a, b] * 5), (a, b))
-    return b_ms / a_ms
+    timed = list(zip(times_ms, order, strict=True))
+    a_ms, b_ms = (sum(ms for ms, work in timed if work is each) for each in (a, b))
+    return float(b_ms / a_ms)
 
 
 def _right(a: Work, b: Work) -> float:
-    return _ratio(a, b, "in turns")
+    return _ratio([a, b] * _N_CALLS, a, b)
 
 
 def as_posted(a: Work, b: Work) -> float:
     """Time all calls of A, then all of B, as the published program does."""
-    return _ratio(a, b, "a first")
+    return _ratio([a] * _N_CALLS + [b] * _N_CALLS, a, b)
 
 
 def b_first(a: Work, b: Work) -> float:
     """Time all calls of B, then all of A."""
-    return _ratio(a, b, "b first")
+    return _ratio([b] * _N_CALLS + [a] * _N_CALLS, a, b)
 
 
-def upside_down(a: Work, b: Work) -> float:
-    """Divide the time of A by that of B."""
+def _upside_down(a: Work, b: Work) -> float:
     return 1 / _right(a, b)
-
-
-def no_warm_up(a: Work, b: Work) -> float:
-    """Time in turns without a warm-up, so that the first call of A loads the library."""
-    return _ratio(a, b, "cold")
 
 
 _PAIRS: tuple[tuple[str, Callable[[], tuple[Any, ...]]], ...] = (
@@ -162,7 +143,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    lambda trial: trial.n_right == 1 and trial.is_like(upside_down),
+                    lambda trial: trial.n_right == 1 and trial.is_like(_upside_down),
                     Diagnosis("upside-down", "Divide the time of b by that of a."),
                 ),
                 (

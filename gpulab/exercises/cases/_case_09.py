@@ -46,7 +46,7 @@ def requests(n_requests: int = 6) -> list[Any]:
     return [torch.arange(k, k + 64.0, device="cuda") for k in range(3, 3 + n_requests)]
 
 
-def _serve(model: RequestModel, inputs: Requests, how: str) -> tuple[Any, Any]:
+def _right(model: RequestModel, inputs: Requests) -> tuple[float, list[Any]]:
     import torch
 
     # A clone, because copying requests into the first one would overwrite it.
@@ -58,62 +58,14 @@ def _serve(model: RequestModel, inputs: Requests, how: str) -> tuple[Any, Any]:
     torch.cuda.synchronize()
     start = time.perf_counter()
     for x in inputs:
-        if how == "eager":
-            outputs.append(model(x))
-            continue
-        if how not in ("stale", "late"):
-            static.copy_(x)
+        static.copy_(x)
         graph.replay()
-        outputs.append(result if how == "aliased" else result.clone())
-        if how == "late":
-            static.copy_(x)
+        outputs.append(result.clone())
     torch.cuda.synchronize()
     return (time.perf_counter() - start) / len(inputs), outputs
 
 
-def _right(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    return _serve(model, inputs, "copied")
-
-
-def as_posted(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Rebind the name of the input and append one output again and again, as published."""
-    import torch
-
-    x = inputs[0]
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        y = model(x)
-    outputs = []
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for x in inputs:  # noqa: B007  # the mistake of the post
-        graph.replay()
-        outputs.append(y)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / len(inputs), outputs
-
-
-def stale_input(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Clone each output, but copy no request into the graph's input."""
-    return _serve(model, inputs, "stale")
-
-
-def aliased_output(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Copy each request into the graph's input, but clone no output."""
-    return _serve(model, inputs, "aliased")
-
-
-def copied_too_late(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Copy each input after the replay that needs it."""
-    return _serve(model, inputs, "late")
-
-
-def no_graph(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
-    """Launch every kernel again for each request, without the graph."""
-    return _serve(model, inputs, "eager")
-
-
-def not_divided(model: RequestModel, inputs: Requests) -> tuple[Any, Any]:
+def _in_all(model: RequestModel, inputs: Requests) -> tuple[float, list[Any]]:
     """Return the time of all requests instead of one."""
     seconds, outputs = _right(model, inputs)
     return seconds * len(inputs), outputs
@@ -231,7 +183,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(not_divided),
+                    like(_in_all),
                     Diagnosis("not-divided", "Divide the time by the number of requests."),
                 ),
                 (

@@ -3,7 +3,7 @@
 import time
 from functools import partial
 from math import inf
-from statistics import fmean, median
+from statistics import median
 
 from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
@@ -35,11 +35,6 @@ def as_posted(work: Work) -> float:
     return median(_posted_samples_s(work))
 
 
-def mean_of_launches(work: Work) -> float:
-    """Return the mean time of fast and blocked launches."""
-    return fmean(_posted_samples_s(work))
-
-
 def wait_each_call(work: Work) -> float:
     """Wait after each call, so that every sample contains the launch and the wake-up."""
     import torch
@@ -52,11 +47,6 @@ def wait_each_call(work: Work) -> float:
         torch.cuda.synchronize()
         samples.append(time.perf_counter() - start)
     return median(samples)
-
-
-def not_divided(work: Work) -> float:
-    """Return the time of a hundred calls instead of one."""
-    return 100 * device_s(work)
 
 
 EXERCISES = (

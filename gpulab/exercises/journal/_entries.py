@@ -17,14 +17,7 @@ _N_LINES_KEPT = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """A drawn curve: its name, its x values and its y values.
-
-    Examples
-    --------
-    >>> from gpulab.exercises.journal import Stroke
-    >>> Stroke("CPU", (4.0, 8.0), (1e-6, 2e-6)).name
-    'CPU'
-    """
+    """A drawn curve: its name, its x values and its y values."""
 
     name: str
     x: tuple[float, ...]

@@ -8,6 +8,7 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import format_time
 from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
+    FORGOT_UNITS,
     MALFORMED,
     Diagnosis,
     ReadingsJudge,
@@ -77,7 +78,7 @@ class EventFloor(ReadingsJudge):
     ) -> Diagnosis | None:
         # Units come first: a number of microseconds would otherwise be taken for a ratio.
         if any(self._near(number_s * scale, floor_s) for scale in (1e-6, 1e-3)):
-            return _UNITS
+            return FORGOT_UNITS
         if any(self._near(number_s, value_s) for value_s in empty_s):
             return _EMPTY
         # 1 %, because the number was copied from the table. More could take a floor for a reading.
@@ -112,11 +113,6 @@ _EMPTY = Diagnosis(
     "empty-pair",
     "You took the empty pair. With a kernel between them, the events also wait for its start and "
     "its end. Take the rows that have a kernel, and compare each pair with its kernel.",
-)
-_UNITS = Diagnosis(
-    "forgot-units",
-    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
-    'for 12.5 µs, or the text "12.5 µs".',
 )
 _READING = Diagnosis(
     "reading-not-floor",

@@ -6,6 +6,7 @@ from statistics import fmean, median
 
 from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
+    FORGOT_UNITS,
     MALFORMED,
     AnswerJudge,
     Diagnosis,
@@ -37,7 +38,7 @@ class OneNumber(AnswerJudge):
         if agrees(number_s, middle_s, _SAME):
             return _MEDIAN
         if any(agrees(number_s * scale, middle_s, _SAME) for scale in (1e-6, 1e-3)):
-            return _UNITS
+            return FORGOT_UNITS
         known = (
             diagnosis
             for diagnosis, value_s in _OTHERS
@@ -49,11 +50,6 @@ class OneNumber(AnswerJudge):
 _MEDIAN = (
     "Half of the calls took longer, half took less. How long the two outliers took does not "
     "matter: they could be a second each. The mean is seven times as long, and no call took it."
-)
-_UNITS = Diagnosis(
-    "forgot-units",
-    "The digits are right, but the unit is not: a plain number counts as seconds. Write 12.5e-6 "
-    'for 12.5 µs, or the text "12.5 µs".',
 )
 _NO_MEDIAN = Diagnosis("no-median", "Sort the thirteen samples and take the one in the middle.")
 _OTHERS = (

@@ -30,14 +30,10 @@ _BACKLOG_CYCLES = 10_000_000
 
 def _waited_s(work: Work) -> float:
     """Time warm work by a stopwatch that waits on both sides."""
-    import torch
+    from gpulab.exercises._gpu_work import stopwatch_s
 
     work()
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return stopwatch_s(work)
 
 
 _SHORT = Diagnosis(

@@ -220,11 +220,12 @@ export class LaneChart {
     const text = room < LABELLED ? "" : fitting(labels, room - 10);
     if (!text) return [];
     const width = widthOf(text);
-    const middle = from + room / 2;
-    const box = { x: middle - width / 2 - 2, y: top + 2, width: width + 4, height: height - 4 };
+    const [x0, y0] = [from + room / 2, top + height / 2];
+    const tall = Math.min(16, height - 4);
+    const box = { x: x0 - width / 2 - 2, y: y0 - tall / 2, width: width + 4, height: tall };
     return [
       drawn("rect", { class: "plate", ...box, rx: 2 }),
-      label(middle, top + height / 2 + 4.5, text, "middle"),
+      label(x0, y0 + 4.5, text, "middle"),
     ];
   }
 }

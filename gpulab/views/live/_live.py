@@ -24,6 +24,7 @@ from gpulab.core.requirements import (
     instance_of,
     iterator_of,
 )
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
 from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, provenance
@@ -105,36 +106,37 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
     >>> len(trace.readings) > 1
     True
     """
-    check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
-    DURATION.check(duration_s=duration_s, period_s=period_s)
-    COUNT_OR_ZERO.or_none.check(device=device)
-    TEXT.or_none.check(title=title)
-    FLAG.check(progress=progress)
-    with ExitStack() as stack:
-        in_use = stack.enter_context(gpus.active())
-        # First, because it raises for wrong arguments before anything is shown or changed.
-        readings, missing = _readings(work, duration_s, period_s, device)
-        stack.enter_context(left_as_found())  # drains the queue even after an error
-        stop = stack.enter_context(Stop())
-        screen = screen_for(
-            partial(draw, title=title),
-            stop,
-            activity="loading",
-            unit=" s",
-            total=duration_s,
-            progress=progress,
-            view=partial(view_of_trace, title=title or UNDER_LOAD),
-        )
-        so_far = partial(
-            Trace,
-            source=in_use.source,
-            device_name=in_use.name,
-            asked_s=duration_s,
-            missing=missing,
-        )
-        # A virtual GPU computes a load in a tenth of its time, too fast to follow or to stop.
-        is_paced = screen.is_watched and in_use.virtual is not None
-        return run_load(readings, so_far, stop, screen, is_paced=is_paced)
+    with UsersTraceback():
+        check_callable("work", work, "pass a function: live.load(lambda: a @ b)")
+        DURATION.check(duration_s=duration_s, period_s=period_s)
+        COUNT_OR_ZERO.or_none.check(device=device)
+        TEXT.or_none.check(title=title)
+        FLAG.check(progress=progress)
+        with ExitStack() as stack:
+            in_use = stack.enter_context(gpus.active())
+            # First, because it raises for wrong arguments before anything is shown or changed.
+            readings, missing = _readings(work, duration_s, period_s, device)
+            stack.enter_context(left_as_found())  # drains the queue even after an error
+            stop = stack.enter_context(Stop())
+            screen = screen_for(
+                partial(draw, title=title),
+                stop,
+                activity="loading",
+                unit=" s",
+                total=duration_s,
+                progress=progress,
+                view=partial(view_of_trace, title=title or UNDER_LOAD),
+            )
+            so_far = partial(
+                Trace,
+                source=in_use.source,
+                device_name=in_use.name,
+                asked_s=duration_s,
+                missing=missing,
+            )
+            # A virtual GPU computes a load in a tenth of its time, too fast to follow or to stop.
+            is_paced = screen.is_watched and in_use.virtual is not None
+            return run_load(readings, so_far, stop, screen, is_paced=is_paced)
 
 
 def draw(record: Trace, *, title: str | None = None) -> Figure:
@@ -225,41 +227,42 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     >>> record
     3 results
     """
-    given = title if isinstance(title, str) else "its own"
-    check_figure(plot, title=given, alt=alt, ax_size=ax_size)
-    if not isinstance(title, str):
-        FUNCTION.check(title=title)
-    COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
-    FUNCTION.or_none.check(gather=gather)
-    FLAG.check(progress=progress)
-    _RESULTS.check(results=results)
-    if n_expected is None and isinstance(results, Sequence):
-        n_expected = len(results)
+    with UsersTraceback():
+        given = title if isinstance(title, str) else "its own"
+        check_figure(plot, title=given, alt=alt, ax_size=ax_size)
+        if not isinstance(title, str):
+            FUNCTION.check(title=title)
+        COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
+        FUNCTION.or_none.check(gather=gather)
+        FLAG.check(progress=progress)
+        _RESULTS.check(results=results)
+        if n_expected is None and isinstance(results, Sequence):
+            n_expected = len(results)
 
-    def figure(record: Series) -> Figure:
-        heading = title if isinstance(title, str) else title(record.record)
-        # In the title and in the description, because a figure may be copied without its text.
-        return plots.draw(
-            plot,
-            record.record,
-            title=f"{heading}, {record.stopped}" if record.stopped else heading,
-            alt=f"{alt} {record.stopped.capitalize()}." if record.stopped else alt,
-            ax_size=ax_size,
-            source=_source(record.record, source),
-            **options,
-        )
+        def figure(record: Series) -> Figure:
+            heading = title if isinstance(title, str) else title(record.record)
+            # In the title and in the description, because a figure may be copied without its text.
+            return plots.draw(
+                plot,
+                record.record,
+                title=f"{heading}, {record.stopped}" if record.stopped else heading,
+                alt=f"{alt} {record.stopped.capitalize()}." if record.stopped else alt,
+                ax_size=ax_size,
+                source=_source(record.record, source),
+                **options,
+            )
 
-    with Stop() as stop:
-        screen = screen_for(
-            figure,
-            stop,
-            activity="measuring",
-            unit=" results",
-            total=n_expected,
-            progress=progress,
-        )
-        so_far = partial(_so_far, gather or _gathered, n_expected)
-        return run_series(iter(results), so_far, stop, screen)
+        with Stop() as stop:
+            screen = screen_for(
+                figure,
+                stop,
+                activity="measuring",
+                unit=" results",
+                total=n_expected,
+                progress=progress,
+            )
+            so_far = partial(_so_far, gather or _gathered, n_expected)
+            return run_series(iter(results), so_far, stop, screen)
 
 
 def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> Ladder:  # noqa: ANN401  # passed on
@@ -290,23 +293,26 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
     ...     print(str(error).partition("; ")[2])
     pass a function: live.ladder(lambda: a @ b)
     """
-    check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
-    TEXT.check(label=label)
+    with UsersTraceback():
+        check_callable("work", work, "pass a function: live.ladder(lambda: a @ b)")
+        TEXT.check(label=label)
 
-    def figure(record: Series) -> Figure:
-        rungs_so_far: Any = record.record
-        stopped = f", {record.stopped}," if record.stopped else ""
-        return draw_ladder(replace(rungs_so_far, label=f"{label or 'One piece of work'}{stopped}"))
+        def figure(record: Series) -> Figure:
+            rungs_so_far: Any = record.record
+            stopped = f", {record.stopped}," if record.stopped else ""
+            return draw_ladder(
+                replace(rungs_so_far, label=f"{label or 'One piece of work'}{stopped}")
+            )
 
-    with Stop() as stop:
-        screen = screen_for(
-            figure, stop, activity="measuring", unit=" rungs", total=N_RUNGS, progress=True
-        )
-        so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
-        growing = run_ladder(work, label=label, **options)
-        series_record: Any = run_series(growing, so_far, stop, screen).record
-    finished: Ladder = series_record
-    return finished
+        with Stop() as stop:
+            screen = screen_for(
+                figure, stop, activity="measuring", unit=" rungs", total=N_RUNGS, progress=True
+            )
+            so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
+            growing = run_ladder(work, label=label, **options)
+            series_record: Any = run_series(growing, so_far, stop, screen).record
+        finished: Ladder = series_record
+        return finished
 
 
 def _readings(

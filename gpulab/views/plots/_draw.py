@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from gpulab import device
 from gpulab.core.requirements import TEXT, Requirement
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.figures import (
     HEIGHT_IN,
     SIZE_IN,
@@ -140,6 +141,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     >>> plots.draw(dots, [1.0, 2.0], title="Two", alt="Two dots.", source="virtual").title
     'Two (virtual)'
     """
-    check_figure(plot, title=title, alt=alt, ax_size=ax_size)
-    own = _OwnPlot(record, plot, options)
-    return own.figure(title=title, alt=alt, ax_size=ax_size, source=source)
+    with UsersTraceback():
+        check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+        own = _OwnPlot(record, plot, options)
+        return own.figure(title=title, alt=alt, ax_size=ax_size, source=source)

@@ -128,7 +128,7 @@ def copy_in(
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
-    accesses = [device_access(target, is_write=True)] if active().lists_accesses else []
+    accesses = _accesses(target, is_write=True)
     if pinned and accesses:
         accesses.append(_host_access(source, is_write=False))
     _launch(task, accesses, waits=waits, is_known=not non_blocking)
@@ -166,7 +166,7 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=pinned, payload=end)
     if pinned and non_blocking:
         _note_use(target, source.storage_block.gpu)
-    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
+    accesses = _accesses(source, is_write=False)
     if pinned and accesses:
         accesses.append(_host_access(target, is_write=True))
     _launch(task, accesses, waits=not (pinned and non_blocking), is_known=not non_blocking)
@@ -228,7 +228,7 @@ def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
     if source.has_values:
         # PyTorch calls this for no operator, and so the new tensor on the host costs no time.
         return active().values.guarded(lambda: to_host(source))
-    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
+    accesses = _accesses(source, is_write=False)
     task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=False, payload=None)
     _launch(task, accesses, waits=True)
     return None
@@ -237,7 +237,7 @@ def copy_to_show(source: VirtualTensor) -> torch.Tensor | None:
 def read_item(source: VirtualTensor) -> Any:
     """Wait for a tensor of one element and return its value, as ``Tensor.item`` does."""
     on_device = reference(source)
-    accesses = [device_access(source, is_write=False)] if active().lists_accesses else []
+    accesses = _accesses(source, is_write=False)
     read_back(source.storage_block.gpu, source.layout_key.size_bytes, accesses)
     if on_device.values.missing is not None:
         return _stand_in(source, source.dtype)
@@ -305,6 +305,11 @@ def _host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
     if checker is not None:
         forget_when_freed(checker, tensor)
     return host_access(tensor, is_write=is_write)
+
+
+def _accesses(tensor: VirtualTensor, *, is_write: bool) -> list[MemoryAccess]:
+    """Return the access of a copy to a tensor of the device, if somebody lists accesses."""
+    return [device_access(tensor, is_write=is_write)] if active().lists_accesses else []
 
 
 def _refuse_pageable(gpu: SimulatedGpu) -> None:

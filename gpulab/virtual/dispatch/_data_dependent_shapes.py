@@ -8,22 +8,16 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from gpulab.virtual.dispatch._copies import require_values
 from gpulab.virtual.dispatch._deferred_values import conjugating_lazily, has_complex
 from gpulab.virtual.dispatch._dispatched_call import DispatchedCall
+from gpulab.virtual.dispatch._execute import kernel_task
 from gpulab.virtual.dispatch._moved_values import put
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.operators import Operator, lower, operator_of
-from gpulab.virtual.simulator import (
-    CacheAccess,
-    Kind,
-    ModelledKernel,
-    SimulatedGpu,
-    StreamTask,
-    active,
-)
+from gpulab.virtual.simulator import CacheAccess, SimulatedGpu, active
 from gpulab.virtual.tensors import Storage, VirtualTensor, layout_of, reference, wrap
 
 aten = torch.ops.aten
@@ -52,13 +46,9 @@ def run_data_dependent(call: DispatchedCall, *, by_library: bool) -> Any:
     )
     with conjugating_lazily() if has_complex(tensors) else nullcontext():
         out = call.operator.compute(*host_args, **options)
-    results = [item for item in (out if isinstance(out, tuple) else (out,)) if _is_tensor(item)]
+    results = [item for item in tree_leaves(out) if isinstance(item, torch.Tensor)]
     _take_time(call.operator, host_args, options, (tensors, results), gpu)
-    if isinstance(out, torch.Tensor):
-        return _known_result(gpu, out)
-    if isinstance(out, tuple):
-        return tuple(_known_result(gpu, item) for item in out)
-    return out
+    return tree_map_only(torch.Tensor, lambda item: _known_result(gpu, item), out)
 
 
 def find_selected(mask: VirtualTensor) -> None:
@@ -83,10 +73,6 @@ def _wait_for_inputs(gpu: SimulatedGpu, *, by_library: bool) -> None:
     machine.wait_for_stream(gpu.stream)
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)
-
-
 def _take_time(
     operator: Operator,
     args: Any,
@@ -104,11 +90,7 @@ def _take_time(
     ]
     machine = active()
     for kernel in (*work.before, work):
-        demand = ModelledKernel(kernel, kernel.accesses_of(accesses))
-        name = kernel.name or operator.func.overloadpacket.__name__
-        machine.launch(
-            StreamTask(Kind.KERNEL, gpu.stream, name=name, demand=demand), kernel.launch_ns
-        )
+        machine.launch(kernel_task(operator, kernel, gpu.stream, accesses), kernel.launch_ns)
     machine.wait_for_stream(gpu.stream)
 
 

@@ -53,7 +53,7 @@ from gpulab.virtual.dispatch._execute import (
 from gpulab.virtual.dispatch._host_operators import on_host
 from gpulab.virtual.dispatch._in_place_reshape import as_strided
 from gpulab.virtual.dispatch._meta_execution import META
-from gpulab.virtual.dispatch._nondeterministic import deterministic_handlers
+from gpulab.virtual.dispatch._nondeterministic import OperatorHandler, deterministic_handlers
 from gpulab.virtual.dispatch._placement import check_host_numbers, check_host_tensors, named_gpu
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
 from gpulab.virtual.dispatch._plans import CallKey, plan_for
@@ -72,8 +72,6 @@ from gpulab.virtual.tensors import (
 aten = torch.ops.aten
 
 _CPU = torch.device("cpu")
-
-OperatorHandler = Callable[[Any, Any, Any], Any]
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -393,12 +391,12 @@ def _equal(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _pack(func: Any, args: Any, kwargs: Any) -> Any:
-    return _run_planned(func, args, kwargs)[0], host_result(func, args, 2)
-
-
-def _pad(func: Any, args: Any, kwargs: Any) -> Any:
-    return _run_planned(func, args, kwargs)[0], host_result(func, args, 1)
+def _with_lengths(n_leading: int) -> OperatorHandler:
+    """Return the handler of packing or padding, whose second result stays on the host."""
+    return lambda func, args, kwargs: (
+        _run_planned(func, args, kwargs)[0],
+        host_result(func, args, n_leading),
+    )
 
 
 def _resolve_lazy(func: Any, args: Any, kwargs: Any) -> Any:
@@ -433,10 +431,6 @@ def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:
     return _run_planned(func, args, kwargs)
 
 
-def _set(_func: Any, args: Any, kwargs: Any) -> Any:
-    return set_to(*args, **kwargs)
-
-
 def _on_virtual(handler: OperatorHandler) -> OperatorHandler:
     """Return a handler that passes calls on host tensors to :func:`_run_planned`."""
 
@@ -453,8 +447,8 @@ def _lift(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 _BY_OPERATOR: dict[Any, OperatorHandler] = {
-    pack_padded_sequence: _on_virtual(_pack),
-    pad_packed_sequence: _on_virtual(_pad),
+    pack_padded_sequence: _on_virtual(_with_lengths(2)),
+    pad_packed_sequence: _on_virtual(_with_lengths(1)),
     conj_view: _on_virtual(_resolve_lazy),
     neg_view: _on_virtual(_resolve_lazy),
     efficient_zero_tensor: _zero_tangent,
@@ -462,14 +456,15 @@ _BY_OPERATOR: dict[Any, OperatorHandler] = {
     check_errors: _on_virtual(_check_errors),
     aten.where.self: _on_virtual(_where),
     aten.index.Tensor: _on_virtual(_index),
-    aten.index_put_.default: _on_virtual(_index_put),
-    aten.index_put.default: _on_virtual(_index_put),
-    unsafe_index_put: _on_virtual(_index_put),
-    index_put_impl: _on_virtual(_index_put),
+    **dict.fromkeys(
+        (aten.index_put_.default, aten.index_put.default, unsafe_index_put, index_put_impl),
+        _on_virtual(_index_put),
+    ),
     aten.equal.default: _on_virtual(_equal),
-    aten.set_.default: _on_virtual(_set),
-    aten.set_.source_Tensor: _on_virtual(_set),
-    aten.set_.source_Tensor_storage_offset: _on_virtual(_set),
+    **dict.fromkeys(
+        (aten.set_.default, aten.set_.source_Tensor, aten.set_.source_Tensor_storage_offset),
+        _on_virtual(lambda _func, args, kwargs: set_to(*args, **kwargs)),
+    ),
     aten.allclose.default: _on_virtual(_all_close),
     aten.copy_.default: _copy,
     to_copy: _to_copy,

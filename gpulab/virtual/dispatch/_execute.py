@@ -30,6 +30,7 @@ from gpulab.virtual.simulator import (
     Kind,
     Machine,
     ModelledKernel,
+    SimulatedStream,
     StreamTask,
     active,
 )
@@ -155,14 +156,10 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
         for tensor in tensors_of_kind
     ]
     # A call may launch several kernels. The last one leaves the values; the others only take time.
+    stream = call.gpu.stream
     for kernel in work.before:
-        _launch_earlier(machine, call, kernel, accesses)
-    task = StreamTask(
-        Kind.KERNEL,
-        call.gpu.stream,
-        name=work.name or call.operator.name,
-        demand=ModelledKernel(work, work.accesses_of(accesses)),
-    )
+        machine.launch(kernel_task(call.operator, kernel, stream, accesses), kernel.launch_ns)
+    task = kernel_task(call.operator, work, stream, accesses)
     # A kernel that writes nothing is an assertion (torch._assert_async), and must run.
     if missing is None and (not written or any([item.has_values for item in written])):  # noqa: C419 # a list is quicker here
         task.payload = DeferredValues(machine.values, call, results, changed, plan)
@@ -181,15 +178,12 @@ def _is_flag(call: DispatchedCall, tensor: VirtualTensor) -> bool:
     return position is not None and tensor is call.args[position]
 
 
-def _launch_earlier(
-    machine: Machine, call: DispatchedCall, work: KernelWork, accesses: Sequence[CacheAccess]
-) -> None:
-    """Launch one of the kernels that run before the last one of the call."""
+def kernel_task(
+    operator: Operator, work: KernelWork, stream: SimulatedStream, accesses: Sequence[CacheAccess]
+) -> StreamTask:
+    """Return the task of one kernel of a call; ``accesses`` are those of the whole call."""
     demand = ModelledKernel(work, work.accesses_of(accesses))
-    name = work.name or call.operator.name
-    machine.launch(
-        StreamTask(Kind.KERNEL, call.gpu.stream, name=name, demand=demand), work.launch_ns
-    )
+    return StreamTask(Kind.KERNEL, stream, name=work.name or operator.name, demand=demand)
 
 
 def _load(machine: Machine, operator: Operator, work: KernelWork) -> None:

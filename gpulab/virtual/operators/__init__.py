@@ -5,12 +5,12 @@ of a call: FLOPs, bytes, rows, tiles, and the point on the surfaces of measured 
 ``gpulab.virtual.simulator.costs`` makes times of it.
 """
 
-from gpulab.virtual.operators._call_arguments import CallArguments
 from gpulab.virtual.operators._host_reads import MASKS, HostRead, When
 from gpulab.virtual.operators._index_ranges import IndexRange
 from gpulab.virtual.operators._lowering import libraries_used, lower
 from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun
 from gpulab.virtual.operators._models import MODELS
+from gpulab.virtual.operators._operator_call import CallArguments
 from gpulab.virtual.operators._operators import (
     Operator,
     operator_of,

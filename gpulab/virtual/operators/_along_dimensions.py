@@ -15,6 +15,7 @@ from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._host_reads import (
     BY_THRUST,
     COUNT,
+    SIZE,
     HostRead,
     When,
     check_lengths,
@@ -67,24 +68,18 @@ def _count(call: OperatorCall, family: str, before: tuple[KernelWork, ...]) -> K
     )
 
 
-def _length(call: OperatorCall) -> int:
-    """Return the size of the dimension that the operator works along."""
-    sizes = call.reads[0].sizes or (1,)
-    return max(1, sizes[(call.dims() or [-1])[0]])
-
-
 def _scan(call: OperatorCall) -> KernelWork:
-    is_one_row = _length(call) == call.n_in
+    is_one_row = call.length == call.n_in
     return call.work("scan of one row" if is_one_row else "scan")
 
 
 def _sort(call: OperatorCall) -> KernelWork:
     """Return the work of a sort: a block for each short row, otherwise a radix sort."""
-    rows = call.n_in // _length(call)
-    if rows > 1 and _length(call) <= _LONGEST_BLOCK_SORT:
+    rows = call.n_in // call.length
+    if rows > 1 and call.length <= _LONGEST_BLOCK_SORT:
         before = (
             call.step("copy", reads=True, host_ns=3_000, name=COPY),
-            call.step("elementwise", n_elements=_length(call), host_ns=3_000, name="arange"),
+            call.step("elementwise", n_elements=call.length, host_ns=3_000, name="arange"),
             call.step("broadcast", scratch_bytes=8 * call.n_in, host_ns=3_000, name="copy"),
             call.step("copy", scratch_bytes=16 * call.n_in, host_ns=3_000, name=COPY),
         )
@@ -137,13 +132,8 @@ def _fourier(call: OperatorCall) -> KernelWork:
 _EXTREME = ("extreme", reductions.reduction)
 _SELECTION = ("selection", indexing.selected)
 _ORDER = ("order", reductions.ordered)
-_LENGTHS = HostRead(
-    When.BEFORE,
-    "the least length",
-    "SegmentReduce.cpp",
-    lambda call: call("lengths") is not None and not call("unsafe"),
-)
-_PLACES = HostRead(When.BEFORE, "the least place", "BucketizationUtils.h", has_sorter)
+_LENGTHS = HostRead(When.BEFORE, lambda call: call("lengths") is not None and not call("unsafe"))
+_PLACES = HostRead(When.BEFORE, has_sorter)
 _SUM = OperatorModel(lowering=_reduction, autocast=Autocast.FLOAT32_RESULT)
 _MEDIAN = OperatorModel(
     lowering=_sort,
@@ -172,7 +162,7 @@ MODELS: Models = {
     ),
     "segment_reduce": OperatorModel(
         checks=(refuse("segment_reduce_cuda", NOT_FLOATING),),
-        host_reads=(_LENGTHS, replace(_LENGTHS, what="their sums", check=check_lengths)),
+        host_reads=(_LENGTHS, replace(_LENGTHS, check=check_lengths)),  # the least, and the sums
         may_find_wrong_values=True,
         dry_run=DryRun.OF_TYPES,
     ),
@@ -189,11 +179,7 @@ MODELS: Models = {
     "mode": OperatorModel(
         lowering=_sort,
         surface=_ORDER,
-        host_reads=(
-            HostRead(
-                When.AFTER, "each mode of a long row", "cuda/TensorModeKernel.cu", has_long_rows
-            ),
-        ),
+        host_reads=(HostRead(When.AFTER, has_long_rows),),
     ),
     "_unique": OperatorModel(surface=_SELECTION, host_reads=(COUNT,)),
     "_unique2": OperatorModel(lowering=_sort, surface=_SELECTION, host_reads=(COUNT,)),
@@ -207,37 +193,20 @@ MODELS: Models = {
     ),
     "searchsorted": OperatorModel(
         surface=("search", indexing.searched),
-        host_reads=(_PLACES, replace(_PLACES, what="the largest place", check=check_sorter)),
+        host_reads=(_PLACES, replace(_PLACES, check=check_sorter)),  # the least and the largest
     ),
     "bucketize": OperatorModel(surface=("search", indexing.searched)),
     "isin": OperatorModel(
         surface=("search", indexing.searched),
-        host_reads=tuple(
-            HostRead(When.BEFORE, f"how many {what} differ", "TensorCompare.cpp", is_sorted)
-            for what in ("elements", "test elements")
-        ),
+        # How many of the elements differ, and how many of the test elements.
+        host_reads=(HostRead(When.BEFORE, is_sorted),) * 2,
     ),
     # Results whose size depends on values
-    "nonzero": OperatorModel(
-        surface=_SELECTION,
-        host_reads=(HostRead(When.FOR_SIZE, "how many elements are not zero", "cuda/Nonzero.cu"),),
-    ),
-    "masked_select": OperatorModel(
-        surface=_SELECTION,
-        host_reads=(HostRead(When.FOR_SIZE, "how many are selected", "cuda/Nonzero.cu"),),
-    ),
-    "equal": OperatorModel(
-        host_numbers=(),
-        surface=_SELECTION,
-        host_reads=(HostRead(When.FOR_SIZE, "whether all are equal", "cuda/Equal.cpp"),),
-    ),
+    "nonzero masked_select": OperatorModel(surface=_SELECTION, host_reads=(SIZE,)),
+    "equal": OperatorModel(host_numbers=(), surface=_SELECTION, host_reads=(SIZE,)),
     "bincount": OperatorModel(
         surface=_SELECTION,
-        host_reads=(
-            HostRead(
-                When.FOR_SIZE, "the least and largest number", "cuda/SummaryOps.cu", has_elements
-            ),
-        ),
+        host_reads=(COUNT,),
         nondeterministic=Alert("_bincount_cuda", lambda call: call("weights") is not None),
     ),
     "histc": OperatorModel(
@@ -245,10 +214,7 @@ MODELS: Models = {
         checks=(refuse("histc", HALVES),),
         host_reads=(
             HostRead(
-                When.FOR_SIZE,
-                "the bounds, if none are given",
-                "cuda/SummaryOps.cu",
-                lambda call: call("min") == call("max") and has_elements(call),
+                When.FOR_SIZE, lambda call: call("min") == call("max") and has_elements(call)
             ),
         ),
         nondeterministic=Alert(
@@ -262,10 +228,7 @@ MODELS: Models = {
     "repeat_interleave": OperatorModel(
         host_reads=(
             HostRead(
-                When.FOR_SIZE,
-                "the sum of the repeats",
-                "Repeat.h",
-                lambda call: call("output_size") is None and has_elements(call),
+                When.FOR_SIZE, lambda call: call("output_size") is None and has_elements(call)
             ),
         ),
         dry_run=DryRun.OF_TYPES,

@@ -7,9 +7,12 @@ recorded with torch 2.11 (cuDNN 9.19), where simple bounds of sizes tell most of
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpulab.virtual.operators._kernel_rules import Names, Rules
-from gpulab.virtual.operators._layer_coordinates import has_own_bias
-from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall
+from gpulab.virtual.operators._layer_coordinates import (
+    is_by_pytorch,
+    is_converted,
+    runs_by_group,
+)
+from gpulab.virtual.operators._operator_call import ADD_BIAS, Names, OperatorCall, Rules
 from gpulab.virtual.tensors import TensorLayout
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -19,6 +22,7 @@ _TILE = 128
 _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
 _PAD, _CUT, _CONVERT, _PARTS = "pad", "cut", "convert", "sum of parts"
 FORWARD, IMAGES, WEIGHTS = "convolution", "convolution_backward", "weights"
+_TURNED = (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
 
 _FEW_CHANNELS = 8  # images with fewer have kernels of their own
 _SQUARE = 9  # taps of a filter of 3 by 3, the most usual one
@@ -97,19 +101,28 @@ def _sizes(
 
 def _convolution(call: OperatorCall) -> Names:
     x, weight, out = call.reads[0], call.reads[1], call.writes[0]
-    has_bias = len(call.reads) > 2 and not has_own_bias(call)  # noqa: PLR2004 # images, weights
+    stride, n_groups = call.args[3], call.args[8]
+    has_bias = len(call.reads) > 2 and not is_by_pytorch(x, weight, n_groups, stride)  # noqa: PLR2004 # images, weights
     bias = (ADD_BIAS,) * has_bias
-    if call.args[8] > 1:
-        return (*_grouped(x, weight), *bias)
-    return (*_forward(_sizes(call, x, weight, out, call.args[3])), *bias)
+    if n_groups > 1:
+        return (*_grouped(call, x, weight, n_groups), *bias)
+    return (*_forward(_sizes(call, x, weight, out, stride)), *bias)
 
 
-def _grouped(x: TensorLayout, weight: TensorLayout) -> Names:
-    # With a channel or two for each filter there is nothing to multiply as matrices.
-    is_thin = weight.sizes[1] <= 2  # noqa: PLR2004  # a bound from records
-    if is_thin or x.strides[1] == 1:
+def _grouped(call: OperatorCall, x: TensorLayout, weight: TensorLayout, n_groups: int) -> Names:
+    """Return the kernels of a grouped convolution; its gradients have the same around theirs."""
+    n_channels = weight.sizes[1]
+    is_last, is_half = x.strides[1] == 1, call.arithmetic in _HALVES
+    is_thin = n_channels <= 2  # noqa: PLR2004 # nothing to multiply as matrices
+    if is_half and call.name == "convolution" and runs_by_group(x, weight, n_groups):
+        one: Names = (_PAD, FORWARD, _CUT) if is_last else _TURNED
+        return ((FORWARD,) if is_thin else one) * n_groups
+    if n_channels == 1 or (is_thin and is_half and not is_last):
         return (FORWARD,)
-    return (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
+    if is_converted(weight, n_groups):
+        turned = (_TO_LAST, _CONVERT, FORWARD, _TO_FIRST)
+        return (_CONVERT, _CONVERT, FORWARD, _CONVERT) if is_last else turned
+    return (FORWARD,) if is_last else _TURNED
 
 
 def _forward(sizes: _Sizes) -> Names:
@@ -179,7 +192,7 @@ def _gradients(call: OperatorCall) -> Names | None:
     of_images, of_weights, of_bias = call.args[10]
     names = ("sum",) * bool(of_bias)
     if call.args[9] > 1:
-        forward = _grouped(x, weight)
+        forward = _grouped(call, x, weight, call.args[9])
         for wanted, name in ((of_images, IMAGES), (of_weights, WEIGHTS)):
             if wanted:
                 names += tuple(name if each == FORWARD else each for each in forward)

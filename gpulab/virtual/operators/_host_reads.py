@@ -2,9 +2,8 @@
 
 The field ``host_reads`` of an operator's model contains it. A composite function has no model:
 PyTorch's C++ takes it apart, and what it reads arrives as an operator of its own, such as
-``_local_scalar_dense`` for ``.item()``. The files are below ``aten/src/ATen/native``, read in
-PyTorch 2.4; what a CUDA GPU with PyTorch 2.11 answered, call by call, is in
-``benchmarks/results/waits-h100.json``, and a test compares the models with it.
+``_local_scalar_dense`` for ``.item()``. What a CUDA GPU with PyTorch 2.11 answered, call by call,
+is in ``benchmarks/results/waits-h100.json``, and a test compares the models with it.
 """
 
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from enum import Enum
 
 import torch
 
-from gpulab.virtual.operators._call_arguments import CallArguments, always
+from gpulab.virtual.operators._operator_call import CallArguments, always
 from gpulab.virtual.tensors import VirtualTensor, reference
 
 MASKS = (torch.bool, torch.uint8)
@@ -44,10 +43,6 @@ class HostRead:
     ----------
     when
         Whether it is read before or after the operator's kernels, or for the size of the result.
-    what
-        What is read.
-    source
-        The file of PyTorch that reads it.
     condition
         Returns for the arguments of a call, by name, whether this call reads.
     check
@@ -58,8 +53,6 @@ class HostRead:
     """
 
     when: When
-    what: str
-    source: str
     condition: Callable[[CallArguments], bool] = always
     check: Callable[[CallArguments], None] = _unchecked
     by_library: bool = False
@@ -162,13 +155,8 @@ def is_sorted(arguments: CallArguments) -> bool:
     return bool(elements.numel()) and is_long and not arguments("assume_unique")
 
 
-SIZE = HostRead(When.FOR_SIZE, "how many elements the result has", "")
-INFO = HostRead(
-    When.AFTER,
-    "whether the factorization succeeded",
-    "BatchLinearAlgebra.cpp: _linalg_check_errors",
-    has_elements,
-)
-INFO_IF_ASKED = HostRead(INFO.when, INFO.what, INFO.source, _checks_errors)
-COUNT = HostRead(When.FOR_SIZE, "how many elements differ", "cuda/UniqueCub.cu", has_elements)
-BY_THRUST = HostRead(COUNT.when, COUNT.what, "cuda/Unique.cu: Thrust", by_library=True)
+SIZE = HostRead(When.FOR_SIZE)
+COUNT = HostRead(When.FOR_SIZE, has_elements)
+BY_THRUST = HostRead(When.FOR_SIZE, by_library=True)
+INFO = HostRead(When.AFTER, has_elements)  # whether the factorization succeeded
+INFO_IF_ASKED = HostRead(When.AFTER, _checks_errors)

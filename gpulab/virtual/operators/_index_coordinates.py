@@ -1,20 +1,21 @@
-"""Compute the coordinates of calls with an index: gather, scatter, embeddings, selections.
-
-The models of operators name their surface and its coordinates. The fit of the surfaces (``python
--m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
-"""
+"""Compute the coordinates of calls with an index: gather, scatter, embeddings, selections."""
 
 from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._common_coordinates import (
+from gpulab.virtual.operators._elementwise_coordinates import (
     dtype_name,
-    largest,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface, n_indexed
+from gpulab.virtual.operators._operator_call import (
+    Coordinates,
+    OperatorCall,
+    Surface,
+    largest,
+    n_indexed,
+)
 
 
 def indexed(

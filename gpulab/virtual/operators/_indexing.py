@@ -76,9 +76,7 @@ MODELS: Models = {
     "index": replace(
         _INDEX,
         surface_by_call=indexing.surface_of_index,
-        host_reads=(
-            HostRead(When.FOR_SIZE, "how many are selected", "IndexingUtils.h", has_mask),
-        ),
+        host_reads=(HostRead(When.FOR_SIZE, has_mask),),
         takes_host_indices=True,
     ),
     "_unsafe_index": _INDEX,
@@ -97,15 +95,7 @@ MODELS: Models = {
         _WRITE,
         host_numbers=("value",),
         index_ranges=along_dimension,
-        host_reads=(
-            HostRead(
-                When.BEFORE,
-                "the value to write",
-                "TensorAdvancedIndexing.cpp",
-                on_device("value"),
-                check=check_number,
-            ),
-        ),
+        host_reads=(HostRead(When.BEFORE, on_device("value"), check=check_number),),
     ),
     "index_reduce": OperatorModel(index_ranges=along_dimension, nondeterministic=Alert("{}_cuda")),
     "index_put": replace(_INDEX_PUT, autocast=Autocast.WIDEST),

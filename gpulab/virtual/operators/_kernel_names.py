@@ -15,7 +15,7 @@ from gpulab.virtual.operators import (
     _layer_kernels,
     _selection_kernels,
 )
-from gpulab.virtual.operators._kernel_rules import Names, Rules
+from gpulab.virtual.operators._operator_call import Names, Rules
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -104,8 +104,10 @@ def _with_cached_bytes(
 
 
 RULES: Rules = {
-    **_selection_kernels.RULES,
-    **_factorization_kernels.RULES,
-    **_layer_kernels.RULES,
-    **_convolution_kernels.RULES,
+    name: rule
+    for family in (
+        *(_selection_kernels, _factorization_kernels, _layer_kernels, _convolution_kernels),
+    )
+    for names, rule in family.RULES.items()
+    for name in names.split()
 }

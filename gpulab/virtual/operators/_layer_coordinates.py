@@ -1,15 +1,11 @@
-"""Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention.
-
-The models of operators name their surface and its coordinates. The fit of the surfaces (``python
--m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
-"""
+"""Compute the coordinates of layers and losses: batch norm, pooling, convolution, attention."""
 
 from math import ceil, prod
 from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._common_coordinates import (
+from gpulab.virtual.operators._elementwise_coordinates import (
     VECTOR,
     dtype_name,
     log2_alignment,
@@ -20,6 +16,9 @@ from gpulab.virtual.tensors import TensorLayout
 
 _FEW_CHANNELS_BYTES = 16
 _QUERIES_PER_TILE = 128
+# cuDNN's depthwise kernels: square filters, at least so many channels and pixels in a row.
+_CUDNN_FILTERS = {(n, n) for n in (1, 3, 5)}
+_CUDNN_CHANNELS, _CUDNN_WIDTH = 32, 7
 
 
 def channels(call: OperatorCall) -> Coordinates:
@@ -117,6 +116,7 @@ def convolution(call: OperatorCall) -> Coordinates:
         "transposed" if is_transposed else f"{len(x.sizes)} dimensions",
         log2_size(x.sizes[-1]),
         log2_size(x.sizes[1] // max(1, weight.sizes[1])),
+        _library(x, weight, call.args[8], call.args[3]),
     )
     return (*_convolved(call, x, weight, call.largest_written, call.args[3]), *others)
 
@@ -125,7 +125,12 @@ def convolution_backward(call: OperatorCall) -> Coordinates:
     """Return the sizes of a convolution, and which of its gradients are wanted."""
     out, x, weight = call.reads[:3]
     wanted = "".join(str(int(bool(item))) for item in call.args[10][:2])
-    return (*_convolved(call, x, weight, out, call.args[4]), wanted)
+    library = _library(x, weight, call.args[9], call.args[4])
+    return (*_convolved(call, x, weight, out, call.args[4]), wanted, library)
+
+
+def _library(x: TensorLayout, weight: TensorLayout, n_groups: int, stride: Any) -> str:
+    return "PyTorch" if is_by_pytorch(x, weight, n_groups, stride) else "cuDNN"
 
 
 def _convolved(
@@ -168,17 +173,21 @@ def attention(call: OperatorCall) -> Coordinates:
     offset = 1 if call.name.endswith("backward") else 0
     query, keys = call.reads[offset], call.reads[offset + 1]
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
-    # The position of the flag differs between the two operators; no other argument is True.
-    is_causal = any(item is True for item in (*call.args, *call.kwargs.values()))
     return (
         log2_size(batch),
         log2_size(length),
         log2_size(keys.sizes[-2]),
         log2_size(depth),
         log2_size(batch * ceil(length / _QUERIES_PER_TILE)),
-        "causal" if is_causal else "full",
+        "causal" if is_causal(call) else "full",
         call.arithmetic,
     )
+
+
+def is_causal(call: OperatorCall) -> bool:
+    """Return whether attention is causal."""
+    # The position of the flag differs between operators; no other argument is True.
+    return any(item is True for item in (*call.args, *call.kwargs.values()))
 
 
 def likelihood(call: OperatorCall) -> Coordinates:
@@ -205,21 +214,49 @@ def surface_of_convolution(call: OperatorCall) -> Surface:
     name, coordinates = "convolution", convolution
     if is_backward:
         name, coordinates = "convolution backward", convolution_backward
-    if is_depthwise(call.reads[2 if is_backward else 1], call.args[9 if is_backward else 8]):
+    weight, n_groups = call.reads[2 if is_backward else 1], call.args[9 if is_backward else 8]
+    if is_depthwise(weight, n_groups):
         return name.replace("convolution", "depthwise"), coordinates
+    if n_groups > 1 and call.arithmetic.endswith("16"):
+        # Nothing was measured there: their efficiencies are not those of one matmul.
+        return f"grouped {name}", coordinates
     # cuDNN has other kernels for halves, and smaller surfaces answer faster.
     return f"half {name}" if call.arithmetic.endswith("16") else name, coordinates
 
 
-def has_own_bias(call: OperatorCall) -> bool:
-    """Return whether a convolution's kernel adds the bias: PyTorch's own depthwise kernels."""
-    x, weight = call.reads[:2]
-    if not is_depthwise(weight, call.args[8]) or is_channels_last(x):
+def is_by_pytorch(x: TensorLayout, weight: TensorLayout, n_groups: int, stride: Any) -> bool:
+    """Return whether PyTorch's own kernels run a depthwise convolution; they add the bias, too.
+
+    cuDNN gets the other layout, and halves by PyTorch's table of sizes (``use_cudnn_depthwise``).
+    """
+    if not is_depthwise(weight, n_groups) or is_channels_last(x):
         return False
-    # cuDNN has a kernel for halves in the usual layout, which is used for steps of one.
-    return x.dtype.itemsize > 2 or max(call.args[3]) > 1  # noqa: PLR2004 # bytes of halves
+    if x.dtype is not torch.float16 or weight.sizes[-2:] not in _CUDNN_FILTERS:
+        return True
+    n_channels, width, step = x.sizes[1], x.sizes[-1], max(stride)
+    if n_channels < _CUDNN_CHANNELS or width < _CUDNN_WIDTH or step > 2:  # noqa: PLR2004
+        return True
+    is_wide = n_channels >= 512 or (n_channels >= 256 and width >= 28)  # noqa: PLR2004
+    return step > 1 and x.sizes[0] > 1 and not is_wide
 
 
 def is_depthwise(weight: TensorLayout, n_groups: int) -> bool:
     """Return whether each filter of a convolution has one input channel."""
     return n_groups > 1 and weight.sizes[1] == 1
+
+
+def is_converted(weight: TensorLayout, n_groups: int) -> bool:
+    """Return whether cuDNN converts a grouped convolution: only powers of two fit its tiles."""
+    width = weight.sizes[1]
+    return n_groups > 1 < width and (width == 2 or width & (width - 1) > 0)  # noqa: PLR2004
+
+
+def runs_by_group(x: TensorLayout, weight: TensorLayout, n_groups: int) -> bool:
+    """Return whether cuDNN runs a grouped convolution of halves as one convolution a group.
+
+    An H100 recorded 61 of them; 54 follow this rule.
+    """
+    width = weight.sizes[1]
+    if width <= 2:  # noqa: PLR2004 # nothing to multiply as matrices
+        return width > 1 and is_channels_last(x)
+    return n_groups <= (4 if width <= 16 else 8) and width != 128  # noqa: PLR2004

@@ -3,23 +3,26 @@
 from collections.abc import Callable
 from math import ceil
 
-import torch
-
-from gpulab.virtual.operators._kernel_rules import Names, Rules, copied, is_repeated
+from gpulab.virtual.operators._argument_checks import HALVES
+from gpulab.virtual.operators._elementwise_coordinates import CHUNK
 from gpulab.virtual.operators._layer_coordinates import is_channels_last, normalizes_by_cudnn
-from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
+from gpulab.virtual.operators._operator_call import (
+    COPY,
+    RESET,
+    Names,
+    OperatorCall,
+    Rules,
+    copied,
+    is_repeated,
+)
 
 _WIDE = 2  # dimensions of a matrix
 ATTENTION = "scaled_dot_product_attention"
 ATTENTION_BACKWARD = "scaled_dot_product_attention_backward"
 
 
-def _mean_loss(name: str) -> Callable[[OperatorCall], Names | None]:
-    def names(call: OperatorCall) -> Names | None:
-        is_reduced = call.n_out == 1 < call.n_in
-        return (name, "reduce") if is_reduced else None
-
-    return names
+def _mean_loss(call: OperatorCall) -> Names | None:
+    return (call.name, "reduce") if call.n_out == 1 < call.n_in else None
 
 
 _LOGITS = ("one minus target", "multiply", "log sigmoid", "subtract")
@@ -54,7 +57,7 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
         if is_turned and call.arithmetic == "float32" and min(m, n) > 1:
             n = b.sizes[0] if call.name == "linear" else n
             return (*copies, *_single_linear(m, n, k, call.name))
-        if call.arithmetic in _HALVES:
+        if call.is_half:
             is_split = k >= _SPLIT_HALVES and m * n <= _FEW_RESULTS
         elif min(m, n) == 1 or call.arithmetic != "float32":
             is_split = False  # a matrix by a vector, TF32, or 8-byte numbers
@@ -69,15 +72,9 @@ def _matmul(name: str) -> Callable[[OperatorCall], Names | None]:
     return names
 
 
-_HALVES = frozenset({"float16", "bfloat16"})
-_HALF_TYPES = frozenset({torch.float16, torch.bfloat16})
-
-
 # From these lengths on, and up to so many tiles or results, most recorded matmuls were split. The
 # libraries' own rules are not published.
 _SPLIT_HALVES, _SPLIT_SINGLE, _SPLIT_LINEAR = 2_700, 256, 512
-
-
 _FEW_TILES, _FEWEST_TILES, _FEW_RESULTS = 100, 8, 90_000
 
 
@@ -157,7 +154,7 @@ def _batch_norm(call: OperatorCall) -> Names | None:
         # Several blocks share a channel, and count in memory which of them is the last.
         is_split = is_channels_last(x) and x.n_elements > _FEW_PIXELS * x.sizes[1]
         return (*("fill",) * is_split, "statistics", "update statistics", "normalize")
-    is_cast = mean is not None and mean.dtype in _HALF_TYPES
+    is_cast = mean is not None and mean.dtype in HALVES
     return (("copy",) if is_cast else (COPY,)) + ("inverse deviations", "normalize")
 
 
@@ -183,7 +180,7 @@ def _power(call: OperatorCall) -> Names | None:
 
 def _foreach_reduction(call: OperatorCall) -> Names:
     tensors = call.args[0]
-    n_chunks = sum(ceil(item.numel() / 65_536) for item in tensors)
+    n_chunks = sum(ceil(item.numel() / CHUNK) for item in tensors)
     n_launches = max(1, ceil(len(tensors) / 110), ceil(n_chunks / 320))
     return ("fill", *(call.name,) * n_launches, "sums of chunks")
 
@@ -215,13 +212,9 @@ def _roll(call: OperatorCall) -> Names | None:
 RULES: Rules = {
     "roll": _roll,
     "masked_fill": _masked_fill,
-    "mse_loss": _mean_loss("mse_loss"),
-    "smooth_l1_loss": _mean_loss("smooth_l1_loss"),
-    "huber_loss": _mean_loss("huber_loss"),
-    "binary_cross_entropy": _mean_loss("binary_cross_entropy"),
+    "mse_loss smooth_l1_loss huber_loss binary_cross_entropy multi_margin_loss": _mean_loss,
     "binary_cross_entropy_with_logits": _with_logits,
     "soft_margin_loss": ("negate", "multiply", "exp", "log1p", "mean"),
-    "multi_margin_loss": _mean_loss("multi_margin_loss"),
     "logsumexp": (
         *("max", "is infinite", "abs", "choose", "subtract", "exp", "sum", "log", "add"),
     ),
@@ -232,25 +225,19 @@ RULES: Rules = {
     "equal": ("eq", "all"),
     "sum": _sum,
     "isinf": ("abs", "eq"),
-    "abs": _complex_part,
-    "angle": _complex_part,
+    "abs angle": _complex_part,
     "pow": _power,
-    "hann_window": ("arange", "multiply", "cos", "multiply", "add"),
-    "hamming_window": ("arange", "multiply", "cos", "multiply", "add"),
+    "hann_window hamming_window": ("arange", "multiply", "cos", "multiply", "add"),
     "kaiser_window": ("arange", "kaiser_window"),
     "fft_fftfreq": ("arange", "arange", "multiply"),
     "fft_rfftfreq": ("arange", "multiply"),
-    "select_scatter": (COPY, COPY),
-    "slice_scatter": (COPY, COPY),
+    "select_scatter slice_scatter": (COPY, COPY),
     "_sample_dirichlet": ("gamma", "sum", "divide"),
     "normal": _normal,
-    "_fft_r2c": _fourier,
-    "_fft_c2c": _fourier,
-    "_fft_c2r": _fourier,
+    "_fft_r2c _fft_c2c _fft_c2r": _fourier,
     "native_batch_norm": _batch_norm,
     "native_group_norm": _group_norm,
-    "_foreach_norm": _foreach_reduction,
-    "_foreach_max": _foreach_reduction,
+    "_foreach_norm _foreach_max": _foreach_reduction,
     "segment_reduce": (
         *("min", "sum", "compare", "fill", "cat", "start scan", "scan", "segment_reduce"),
     ),
@@ -265,28 +252,20 @@ RULES: Rules = {
     ),
     "constant_pad_nd": ("fill", "copy"),
     "block_diag": ("fill", "copy", "copy"),
-    "dot": ("dot", "sum of parts"),
-    "vdot": ("dot", "sum of parts"),
+    "dot vdot": ("dot", "sum of parts"),
     "im2col": lambda call: ("im2col",) * int(call.reads[0].sizes[0]),
     "upsample_bicubic2d": ("fill", "upsample_bicubic2d"),
     "mm": _matmul("mm"),
-    "addmm": _matmul("linear"),
-    "linear": _matmul("linear"),
+    "addmm linear": _matmul("linear"),
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
-    "select_backward": _slice_backward,
-    "slice_backward": _slice_backward,
+    "select_backward slice_backward": _slice_backward,
     "native_batch_norm_backward": _batch_norm_backward,
-    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _of_dense_gradient),
-    "upsample_nearest2d_backward": _into_zeros,
-    "upsample_bilinear2d_backward": _into_zeros,
-    "upsample_bicubic2d_backward": _into_zeros,
-    "_adaptive_avg_pool2d_backward": _into_zeros,
-    "avg_pool2d_backward": _into_zeros,
-    "max_pool2d_with_indices_backward": _into_zeros,
-    "mse_loss_backward": _filled_pair,
-    "smooth_l1_loss_backward": _filled_pair,
-    "huber_loss_backward": _filled_pair,
-    "grid_sampler_2d_backward": _filled_pair,
+    "_softmax_backward_data _log_softmax_backward_data": _of_dense_gradient,
+    "upsample_nearest2d_backward upsample_bilinear2d_backward upsample_bicubic2d_backward "
+    "_adaptive_avg_pool2d_backward avg_pool2d_backward max_pool2d_with_indices_backward": (
+        _into_zeros
+    ),
+    "mse_loss_backward smooth_l1_loss_backward huber_loss_backward grid_sampler_2d_backward "
     "multilabel_margin_loss_forward": _filled_pair,
 }

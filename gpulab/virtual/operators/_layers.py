@@ -17,7 +17,7 @@ from gpulab.virtual.operators._argument_checks import (
     check_rms_norm,
     refuse,
 )
-from gpulab.virtual.operators._call_arguments import CallArguments
+from gpulab.virtual.operators._elementwise_coordinates import CHUNK
 from gpulab.virtual.operators._index_ranges import of_classes
 from gpulab.virtual.operators._model import (
     Alert,
@@ -26,7 +26,7 @@ from gpulab.virtual.operators._model import (
     Models,
     OperatorModel,
 )
-from gpulab.virtual.operators._operator_call import Lowering, OperatorCall
+from gpulab.virtual.operators._operator_call import CallArguments, Lowering, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -48,8 +48,6 @@ _WARP_ROW = 1_024
 _REGISTER_ROW = 9 * 1_024
 _SHARED_ROW_BYTES = 48 * 1024 - 32 * 4
 _VECTOR_BYTES = 16
-# A block of a foreach kernel processes this many elements of one tensor.
-_CHUNK = 65_536
 # Pointers to tensors are arguments of the kernel, which limits the tensors of one foreach launch.
 # With more lists of tensors there is room for fewer. These are PyTorch's numbers for 4 KiB of
 # arguments (aten/src/ATen/native/cuda/MultiTensorApply.cuh), and torch 2.11 for CUDA 13, which was
@@ -197,7 +195,7 @@ def foreach(call: OperatorCall) -> KernelWork:
     # list among the arguments that takes no room in the launch.
     has_results = not call.is_in_place and call.name != "_foreach_norm"
     depth = len(lists) + (-1 if is_fused else has_results)
-    n_chunks = sum(ceil(item.numel() / _CHUNK) for item in first)
+    n_chunks = sum(ceil(item.numel() / CHUNK) for item in first)
     n_most = _MOST_TENSORS.get(depth, min(_MOST_TENSORS.values()))
     if has_scalars:
         n_most = min(n_most, _MOST_WITH_SCALARS)
@@ -205,7 +203,7 @@ def foreach(call: OperatorCall) -> KernelWork:
     # Small tensors beside a large one leave most of the GPU idle, because the longest block
     # decides. What an H100 recorded lies between that and blocks of equal length.
     n_elements = sum(item.numel() for item in first)
-    n_full = n_elements / max(1, min(_CHUNK, max((item.numel() for item in first), default=1)))
+    n_full = n_elements / max(1, min(CHUNK, max((item.numel() for item in first), default=1)))
     n_blocks = sqrt(n_chunks * n_full)
     family = "fused optimizer" if is_fused else "foreach"
     n_new = 0 if call.is_in_place or is_fused else len(first)

@@ -151,15 +151,7 @@ MODELS: Models = {
     # The second one arrives only with ``out=``, and is not checked by the CPU's kernel.
     "linalg_eig linalg_eigvals": replace(
         _FACTORIZED,
-        host_reads=(
-            HostRead(
-                When.BEFORE,
-                "whether all numbers are finite",
-                "BatchLinearAlgebra.cpp",
-                check=check_finite,
-            ),
-            INFO,
-        ),
+        host_reads=(HostRead(When.BEFORE, check=check_finite), INFO),
     ),
     "_linalg_eigh": replace(_FACTORIZED, host_reads=(INFO,), compute=_eigenvalues),
     "_linalg_svd": replace(_FACTORIZED, host_reads=(INFO,), compute=_singular_values),
@@ -169,17 +161,12 @@ MODELS: Models = {
     ),
     "linalg_ldl_factor_ex": OperatorModel(
         has_halves=False,
-        host_reads=(
-            HostRead(When.AFTER, "the pivots", "cuSOLVER's sytrf", has_elements, by_library=True),
-            INFO_IF_ASKED,
-        ),
+        # cuSOLVER reads the pivots.
+        host_reads=(HostRead(When.AFTER, has_elements, by_library=True), INFO_IF_ASKED),
     ),
     "linalg_pinv": OperatorModel(host_reads=(INFO,)),  # of the factorization that it contains
-    "linalg_matrix_exp": OperatorModel(
-        host_reads=(
-            HostRead(When.BEFORE, "the norms of the matrices", "LinearAlgebra.cpp", has_columns),
-        ),
-    ),
+    # The norms decide how many products there are.
+    "linalg_matrix_exp": OperatorModel(host_reads=(HostRead(When.BEFORE, has_columns),)),
     "linalg_solve_triangular": OperatorModel(
         surface=("factorization", matmuls.factorization), has_halves=False
     ),

@@ -10,14 +10,12 @@ from typing import Any
 import torch
 
 from gpulab.core.torch_private import allows_tf32, flop_formulas
-from gpulab.virtual.operators import _copy_coordinates as copies
 from gpulab.virtual.operators import _elementwise_coordinates as elementwise
 from gpulab.virtual.operators import _matmul_coordinates as matmuls
 from gpulab.virtual.operators import _reduction_coordinates as reductions
-from gpulab.virtual.operators._call_arguments import CallArguments
 from gpulab.virtual.operators._kernel_names import RULES, as_launched
 from gpulab.virtual.operators._model import OperatorModel
-from gpulab.virtual.operators._operator_call import ADD_BIAS, OperatorCall, Surface
+from gpulab.virtual.operators._operator_call import ADD_BIAS, CallArguments, OperatorCall, Surface
 from gpulab.virtual.operators._operators import Operator
 from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
 from gpulab.virtual.tensors import TensorLayout
@@ -33,8 +31,8 @@ _SURFACES: dict[str, Surface] = {
     **dict.fromkeys(_POINTWISE, ("elementwise", elementwise.elements)),
     **{name: (name, elementwise.elements) for name in ("uniform", "normal", "dropout")},
     "broadcast": ("broadcast", elementwise.broadcast),
-    "strided": ("strided", copies.strided),
-    "concatenation": ("concatenation", copies.concatenation),
+    "strided": ("strided", elementwise.strided),
+    "concatenation": ("concatenation", elementwise.concatenation),
     "scan": ("scan", reductions.scan),
     "scan of one row": ("scan", reductions.scan),
     "row sort": ("sort", reductions.ordered),

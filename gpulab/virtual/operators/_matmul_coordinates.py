@@ -1,12 +1,8 @@
-"""Compute the coordinates of matmuls and of other linear algebra.
-
-The models of operators name their surface and its coordinates. The fit of the surfaces (``python
--m benchmarks.fidelity fit``) uses the same functions, so a change of one needs a new fit.
-"""
+"""Compute the coordinates of matmuls and of other linear algebra."""
 
 from math import ceil, prod
 
-from gpulab.virtual.operators._common_coordinates import (
+from gpulab.virtual.operators._elementwise_coordinates import (
     log2_alignment,
     log2_size,
 )

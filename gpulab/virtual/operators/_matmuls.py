@@ -17,7 +17,6 @@ from gpulab.virtual.operators._operator_call import ADD_BIAS, RESET, OperatorCal
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import TensorLayout
 
-HALVES = frozenset({"float16", "bfloat16"})
 # Tensor-core kernels load 16 bytes at a time, so rows must begin at multiples of that.
 _ALIGNED_BYTES = 16
 # From this many elements on the library gives out tiles by a counter; a memset sets it to 0 first.
@@ -32,7 +31,7 @@ _QUERIES_PER_TILE = 128
 
 def _matmul(call: OperatorCall, family: str, matmul: MatmulShape) -> KernelWork:
     n_out = matmul.batch * matmul.m * matmul.n
-    is_quick = call.arithmetic in HALVES | {"tf32"}
+    is_quick = call.is_half or call.arithmetic == "tf32"
     if min(matmul.m, matmul.n) == 1 and not is_quick:
         # Matrix times vector uses every element of the matrix once, so tiles would save nothing.
         return call.work(family, flops=call.flops or matmul.flops, n_elements=n_out * matmul.k)
@@ -85,20 +84,23 @@ def _convolution(call: OperatorCall) -> KernelWork:
     groups = call.args[8]
     n_taps = prod(weight.sizes[2:])
     # One input channel for each filter leaves nothing to multiply as matrices.
+    is_own = layers.is_by_pytorch(x, weight, groups, call.args[3])
     if layers.is_depthwise(weight, groups):
-        work = call.work(_depthwise(call), n_elements=out.n_elements * n_taps, flops=call.flops)
+        family = _depthwise(call, is_own=is_own)
+        work = call.work(family, n_elements=out.n_elements * n_taps, flops=call.flops)
     else:
         work = _implicit_gemm(call, x, weight, out, groups)
-    if len(call.reads) == 2 or layers.has_own_bias(call):  # noqa: PLR2004 # images and weights
+    if len(call.reads) == 2 or is_own:  # noqa: PLR2004 # images and weights
         return work
     # Kernels for halves load them one by one, which makes the floor higher.
-    slow = (call.step("small step", name=ADD_BIAS),) * (call.arithmetic in HALVES)
+    slow = (call.step("small step", name=ADD_BIAS),) * call.is_half
     bias = call.step("broadcast", n_elements=out.n_elements, name=ADD_BIAS)
     return replace(work, before=(*work.before, *slow, bias))
 
 
-def _depthwise(call: OperatorCall) -> str:
-    return "depthwise in halves" if call.arithmetic in HALVES else "depthwise"
+def _depthwise(call: OperatorCall, *, is_own: bool) -> str:
+    """Return the family of cuDNN's kernels, or of PyTorch's own, which are as fast in any type."""
+    return "depthwise in halves" if call.is_half and not is_own else "depthwise"
 
 
 def _implicit_gemm(
@@ -113,12 +115,34 @@ def _implicit_gemm(
     lane = 32 if is_patch else _ALIGNED_BYTES // x.dtype.itemsize
     n_in = ceil(weight.sizes[1] / lane) * lane
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
+    is_half = call.is_half
+    if groups > 1 and is_half:
+        if layers.runs_by_group(x, weight, groups):
+            return _by_group(call, MatmulShape(1, m, n, k, "conv"), groups)
+        if weight.sizes[1] <= 2:  # noqa: PLR2004 # nothing to multiply as matrices
+            n_products = out.n_elements * n_taps * weight.sizes[1]
+            return call.work("depthwise", n_elements=n_products, flops=call.flops)
     matmul = MatmulShape(groups, m, n, k, "conv")
     # A filter of one tap is a plain matmul in either format, so nothing is copied.
     before = _relayouts(call, x, weight, out) if n_taps > 1 else ()
-    if groups > 1:
+    if groups > 1 and not is_half:
         before += (call.step("small step", name="groups"),) * 2
+    if layers.is_converted(weight, groups):
+        converted = (weight,) if x.strides[1] != 1 else (weight, x, out)
+        before += tuple(_converted(call, item) for item in converted)
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
+
+
+def _by_group(call: OperatorCall, matmul: MatmulShape, n_groups: int) -> KernelWork:
+    """Return the work of one convolution after another, with copies to and from each group."""
+    # A group's channels are short pieces of memory, which takes twice the bytes.
+    copies = tuple(_relayout(call, item, 2 / n_groups) for item in (call.reads[0], call.writes[0]))
+    others = (*copies, call.step("conv", matmul=matmul, name="group")) * (n_groups - 1)
+    return call.work("conv", flops=call.flops, matmul=matmul, before=(*others, *copies))
+
+
+def _converted(call: OperatorCall, item: TensorLayout) -> KernelWork:
+    return call.step("conversion", n_elements=item.n_elements, name="convert")
 
 
 def _relayouts(
@@ -131,16 +155,16 @@ def _relayouts(
     if x.strides[1] == 1:
         return (call.step("memset", name=RESET, host_ns=400),)
     steps = [_relayout(call, x), _relayout(call, weight)]
-    if call.arithmetic in HALVES or out.sizes[1] >= _MANY_FILTERS:
+    if call.is_half or out.sizes[1] >= _MANY_FILTERS:
         steps.append(_relayout(call, out))
     return tuple(steps)
 
 
-def _relayout(call: OperatorCall, item: TensorLayout) -> KernelWork:
+def _relayout(call: OperatorCall, item: TensorLayout, part: float = 1) -> KernelWork:
     return call.step(
         "relayout",
         n_elements=item.n_elements,
-        scratch_bytes=2 * item.size_bytes,
+        scratch_bytes=round(2 * item.size_bytes * part),
         name="relayout",
     )
 
@@ -159,11 +183,11 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     of_bias = (call.step("relayout", scratch_bytes=out.size_bytes, name="sum"),) * wanted[2]
     if layers.is_depthwise(weight, groups):
         n = out.n_elements * n_taps
-        weights = call.step(_depthwise(call), n_elements=2 * n, name="weights")
+        is_own = layers.is_by_pytorch(x, weight, groups, call.args[4])
+        family = _depthwise(call, is_own=is_own)
+        weights = call.step(family, n_elements=2 * n, name="weights")
         more = (weights,) if wanted[1] else ()
-        return call.work(
-            _depthwise(call), n_elements=n, flops=call.flops, before=(*of_bias, *more)
-        )
+        return call.work(family, n_elements=n, flops=call.flops, before=(*of_bias, *more))
     m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
     for_images = MatmulShape(groups, x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv")
     for_weights = MatmulShape(groups, n_in * n_taps, n_out, m, "weights")
@@ -174,6 +198,9 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
     if wanted[1] and wanted[0]:
         steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
     matmul = for_images if wanted[0] else for_weights
+    if layers.is_converted(weight, groups):
+        converted = (weight, weight) if x.strides[1] != 1 else (weight, x, out, x, out)
+        steps += [_converted(call, item) for item in converted]
     if groups > 1:  # those that an H100 recorded took twice the time of one matmul
         steps.append(call.step("conv", matmul=matmul, name="groups"))
     return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
@@ -181,15 +208,14 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
 
 def _attention(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[0], call.reads[1]
-    matmul = _attention_matmul(query, keys, is_causal=_is_causal(call))
-    is_half = call.arithmetic in HALVES
-    before = (call.step("memset", name=RESET, host_ns=400),) if is_half else ()
+    matmul = _attention_matmul(query, keys, is_causal=layers.is_causal(call))
+    before = (call.step("memset", name=RESET, host_ns=400),) if call.is_half else ()
     return call.work(
         "attention",
         flops=matmul.flops,
         matmul=matmul,
         before=before,
-        host_ns=None if is_half else 9_200,
+        host_ns=None if call.is_half else 9_200,
         name="scaled_dot_product_attention",
     )
 
@@ -209,12 +235,6 @@ def _multi_head(call: OperatorCall) -> KernelWork:
     return call.work("linear", matmul=last, name="linear", before=before)
 
 
-def _is_causal(call: OperatorCall) -> bool:
-    """Return whether attention is causal: the only argument that is True is this flag."""
-    # The probability of dropout comes before it in the arguments, but that is a float.
-    return any(item is True for item in (*call.args, *call.kwargs.values()))
-
-
 def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: bool) -> MatmulShape:
     batch, length, depth = prod(query.sizes[:-2]), query.sizes[-2], query.sizes[-1]
     n_seen = keys.sizes[-2]
@@ -227,11 +247,11 @@ def _attention_matmul(query: TensorLayout, keys: TensorLayout, *, is_causal: boo
 
 def _attention_backward(call: OperatorCall) -> KernelWork:
     query, keys = call.reads[1], call.reads[2]
-    forward = _attention_matmul(query, keys, is_causal=_is_causal(call))
+    forward = _attention_matmul(query, keys, is_causal=layers.is_causal(call))
     # The backward pass has five matmuls of this size, the forward pass two.
     matmul = replace(forward, k=forward.k * 5 // 2, kind="attention backward")
     steps = [call.step("relayout", scratch_bytes=2 * query.size_bytes, name="sums of rows")]
-    if call.arithmetic in HALVES:
+    if call.is_half:
         steps.append(call.step("memset", name=RESET, host_ns=400))
         steps.append(call.step("relayout", scratch_bytes=3 * query.size_bytes, name="convert"))
     return call.work(

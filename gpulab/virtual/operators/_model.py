@@ -10,11 +10,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gpulab.virtual.operators._call_arguments import CallArguments, always
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._host_reads import HostRead
 from gpulab.virtual.operators._index_ranges import IndexRange
-from gpulab.virtual.operators._operator_call import Lowering, OperatorCall, Surface
+from gpulab.virtual.operators._operator_call import (
+    CallArguments,
+    Lowering,
+    OperatorCall,
+    Surface,
+    always,
+)
 
 
 class Autocast(Enum):

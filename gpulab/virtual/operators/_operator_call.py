@@ -1,9 +1,10 @@
-"""The record of one operator call, which every lowering to kernels gets as its argument."""
+"""The records of one operator call: its arguments, and what every lowering to kernels gets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpulab.core.torch_private import arguments_of
 from gpulab.virtual.simulator.costs import Coordinate, KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -11,6 +12,29 @@ from gpulab.virtual.tensors import TensorLayout
 COPY, RESET = "Memcpy DtoD (Device -> Device)", "Memset (Device)"
 # A kernel after a convolution, which was measured without a bias.
 ADD_BIAS = "add bias"
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The arguments of a call, by name or position."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __call__(self, wanted: str | int) -> Any:
+        """Return an argument, or its default; None if the operator has no such argument."""
+        for position, argument in enumerate(arguments_of(self.func)):
+            if wanted in {position, argument.name}:
+                default = argument.default_value
+                value = self.args[position] if position < len(self.args) else default
+                return self.kwargs.get(argument.name, value)
+        return None
+
+
+def always(_arguments: CallArguments) -> bool:
+    """Return True: what is said of an operator holds for every call."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +88,25 @@ class OperatorCall:
         return "last" if is_last else "other"
 
     @property
+    def length(self) -> int:
+        """Size of the dimension that it works along, at least 1."""
+        sizes = self.reads[0].sizes or (1,)
+        return max(1, sizes[(self.dims() or [-1])[0]])
+
+    @property
+    def is_half(self) -> bool:
+        """Whether it computes in half precision."""
+        return self.arithmetic.endswith("float16")
+
+    @property
     def largest_read(self) -> TensorLayout:
         """The largest tensor that it reads."""
-        return max(self.reads or self.writes, key=lambda item: item.n_elements)
+        return largest(self.reads or self.writes)
 
     @property
     def largest_written(self) -> TensorLayout:
         """The largest tensor that it writes."""
-        return max(self.writes, key=lambda item: item.n_elements)
+        return largest(self.writes)
 
     @property
     def n_in(self) -> int:
@@ -107,6 +142,25 @@ Lowering = Callable[[OperatorCall], KernelWork]
 # for each input of the kernels' choices, as far as they are known, a number or a word.
 Coordinates = tuple[Coordinate, ...]
 Surface = tuple[str, Callable[[OperatorCall], Coordinates]]
+# For each operator the names of its kernels, or a function that returns them: None if the kernels
+# of its lowering are right. Operators with the same kernels are separated by spaces.
+Names = tuple[str, ...]
+Rules = dict[str, Names | Callable[[OperatorCall], Names | None]]
+
+
+def largest(items: Sequence[TensorLayout]) -> TensorLayout:
+    """Return the tensor with the most elements."""
+    return max(items, key=lambda item: item.n_elements)
+
+
+def is_repeated(item: TensorLayout) -> bool:
+    """Return whether elements share memory, as after ``expand``; most kernels need a copy."""
+    return item.span_bytes < item.n_elements * item.dtype.itemsize
+
+
+def copied(call: OperatorCall, *, at: int = 0) -> Names:
+    """Return the copy of an expanded gradient, if it needs one before the kernel."""
+    return ("copy",) if len(call.reads) > at and is_repeated(call.reads[at]) else ()
 
 
 def n_indexed(call: OperatorCall) -> int:

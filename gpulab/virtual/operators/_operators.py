@@ -1,7 +1,6 @@
 """Look up an operator: what PyTorch's schema says of one overload, and its model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,16 +14,15 @@ from gpulab.core.torch_private import (
     overload_name,
     set_deterministic_mode,
 )
+from gpulab.virtual.operators._argument_checks import HALVES
 from gpulab.virtual.operators._host_reads import SIZE, HostRead, When
 from gpulab.virtual.operators._index_ranges import never_trusting
 from gpulab.virtual.operators._model import OperatorModel
 from gpulab.virtual.operators._models import model_of
-from gpulab.virtual.operators._out_dtype import computable
 
 _OVER_LISTS = ("_foreach", "_fused_ad", "_fused_sgd")
 
 
-@dataclass(slots=True, eq=False)
 class Operator:
     """An overload of an operator; compared and hashed by identity, which is fast.
 
@@ -67,23 +65,40 @@ class Operator:
         ``aten.add.out``, and the name of that argument; None for other operators.
     """
 
-    func: Any
-    name: str
-    model: OperatorModel
-    compute: Callable[..., Any]
-    is_composite: bool
-    is_random: bool
-    host_numbers: frozenset[str]
-    host_reads: tuple[HostRead, ...]
-    is_over_lists: bool
-    out_names: tuple[str, ...]
-    dim_name: str | None
-    out_dtype_at: int | None
-    overwrites: bool
-    changes_arguments: bool
-    depends_on_state: bool
-    may_fail: bool
-    into: tuple[Any, str] | None
+    __slots__ = (
+        *("changes_arguments", "compute", "depends_on_state", "dim_name", "func", "host_numbers"),
+        *("host_reads", "into", "is_composite", "is_over_lists", "is_random", "may_fail", "model"),
+        *("name", "out_dtype_at", "out_names", "overwrites"),
+    )
+
+    def __init__(self, func: Any) -> None:
+        arguments = arguments_of(func)
+        names = [argument.name for argument in arguments]
+        self.func = func
+        self.name = operator_name(func)
+        self.model = model = model_of(self.name)
+        # Others have an argument of this name, too, such as _scaled_mm.
+        is_wide = model.tf32 == "matmul" and "out_dtype" in names
+        self.out_dtype_at = names.index("out_dtype") if is_wide else None
+        self.compute = _computing(func, model, self.out_dtype_at)
+        is_composite = has_own_kernel(func, "CompositeImplicitAutograd")
+        self.is_composite = is_composite and not model.is_fused
+        self.is_random = _is_random(func)
+        self.host_numbers = _host_numbers(func, model)
+        self.host_reads = _host_reads(func, model)
+        self.is_over_lists = self.name.startswith(_OVER_LISTS)
+        self.out_names = tuple(argument.name for argument in arguments if argument.is_out)
+        self.dim_name = next((name for name in names if name in {"dim", "dims"}), None)
+        self.overwrites = model.overwrites and arguments[0].alias_info is not None
+        written = [item.alias_info for item in arguments if item.alias_info is not None]
+        self.changes_arguments = not self.is_over_lists and any(item.is_write for item in written)
+        takes_state = model.takes_lengths or model.tf32 is not None
+        self.depends_on_state = self.changes_arguments or takes_state
+        # After its kernels PyTorch reads whether a factorization has failed, and raises an error.
+        has_status = any(read.when is When.AFTER for read in self.host_reads)
+        checks_values = model.may_find_wrong_values or model.index_ranges is not None
+        self.may_fail = checks_values or has_status
+        self.into = _into_result(func)
 
 
 # By id, because hashing an OpOverload runs Python code of PyTorch. Each record refers to its
@@ -93,43 +108,7 @@ _known: dict[int, Operator] = {}
 
 def operator_of(func: Any) -> Operator:
     """Return the record of an operator, which is made on its first call."""
-    return _known.get(id(func)) or _known.setdefault(id(func), _made(func))
-
-
-def _made(func: Any) -> Operator:
-    name = operator_name(func)
-    model = model_of(name)
-    arguments = arguments_of(func)
-    is_over_lists = name.startswith(_OVER_LISTS)
-    names = [argument.name for argument in arguments]
-    # Others have an argument of this name, too, such as _scaled_mm.
-    is_wide = model.tf32 == "matmul" and "out_dtype" in names
-    position = names.index("out_dtype") if is_wide else None
-    written = [item.alias_info for item in arguments if item.alias_info is not None]
-    changes_arguments = any(item.is_write for item in written) and not is_over_lists
-    host_reads = _host_reads(func, model)
-    return Operator(
-        func,
-        name,
-        model,
-        _computing(func, model, position),
-        is_composite=has_own_kernel(func, "CompositeImplicitAutograd") and not model.is_fused,
-        is_random=_is_random(func),
-        host_numbers=_host_numbers(func, model),
-        host_reads=host_reads,
-        is_over_lists=is_over_lists,
-        out_names=tuple(argument.name for argument in arguments if argument.is_out),
-        dim_name=next((name for name in names if name in {"dim", "dims"}), None),
-        out_dtype_at=position,
-        overwrites=model.overwrites and arguments[0].alias_info is not None,
-        changes_arguments=changes_arguments,
-        depends_on_state=changes_arguments or model.takes_lengths or model.tf32 is not None,
-        # After its kernels PyTorch reads whether a factorization has failed, and raises an error.
-        may_fail=model.may_find_wrong_values
-        or model.index_ranges is not None
-        or any(read.when is When.AFTER for read in host_reads),
-        into=_into_result(func),
-    )
+    return _known.get(id(func)) or _known.setdefault(id(func), Operator(func))
 
 
 def _host_numbers(func: Any, model: OperatorModel) -> frozenset[str]:
@@ -151,13 +130,29 @@ def operator_name(func: Any) -> str:
 def _computing(func: Any, model: OperatorModel, position: int | None) -> Callable[..., Any]:
     """Return the function that computes an operator; it never refuses deterministic algorithms."""
     if position is not None:
-        return computable(func, position)
+        return _with_out_dtype(func, position)
     if model.compute is not None and overload_name(func) == "default":
         return model.compute
     # Some kernels of the CPU raise or warn in the deterministic mode, too. For the values of a
     # virtual tensor that was decided before.
     compute = without_alerts(func) if model.nondeterministic is not None else func
     return never_trusting(operator_name(func), compute)
+
+
+def _with_out_dtype(func: Any, position: int) -> Callable[..., Any]:
+    """Return a function that computes a matmul with ``out_dtype=``, which is at ``position``.
+
+    PyTorch has them for CUDA only, so there is nothing to call for meta tensors or on the CPU.
+    """
+    plain = func.overloadpacket.default
+
+    def compute(*args: Any, out: torch.Tensor | None = None, **kwargs: Any) -> torch.Tensor:
+        # As the hardware does, the products of two halves are added up in float32.
+        wide = [arg.float() if arg.dtype in HALVES else arg for arg in args[:position]]
+        result: torch.Tensor = plain(*wide, *args[position + 1 :], **kwargs).to(args[position])
+        return result if out is None else out.copy_(result)
+
+    return compute
 
 
 def without_alerts(call: Callable[..., Any]) -> Callable[..., Any]:

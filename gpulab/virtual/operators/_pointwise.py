@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from gpulab.virtual.operators import _copy_coordinates as copies
 from gpulab.virtual.operators import _elementwise_coordinates as pointwise
 from gpulab.virtual.operators._argument_checks import HALVES, NOT_FLOATING, refuse
 from gpulab.virtual.operators._elementwise import elementwise_family
@@ -64,13 +63,10 @@ def _lower_to(family: str) -> Lowering:
 
 _FILL, _SPECIAL = _lower_to("fill"), _lower_to("error function")
 _UNIFORM, _NORMAL = _lower_to("uniform"), _lower_to("normal")
-_BOUNDS = tuple(
-    HostRead(When.BEFORE, f"the {which} number", "RangeFactories.cpp", on_device(name))
-    for which, name in (("first", "start"), ("last", "end"))
-)
+_BOUNDS = tuple(HostRead(When.BEFORE, on_device(name)) for name in ("start", "end"))
 _FLOAT32, _WIDEST = (OperatorModel(autocast=each) for each in (Autocast.FLOAT32, Autocast.WIDEST))
 _WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
-_MOVING = OperatorModel(surface=("movement", copies.moved))
+_MOVING = OperatorModel(surface=("movement", pointwise.moved))
 MODELS: Models = {
     # Memory
     "empty empty_like empty_permuted empty_strided new_empty new_empty_strided": OperatorModel(
@@ -87,26 +83,26 @@ MODELS: Models = {
     "full_like": OperatorModel(lowering=_factory, takes_shape_alone=True),
     "new_full": OperatorModel(takes_shape_alone=True),
     "zero": OperatorModel(
-        lowering=_FILL, surface_by_call=copies.surface_of_copy, fills_with=0, overwrites=True
+        lowering=_FILL, surface_by_call=pointwise.surface_of_copy, fills_with=0, overwrites=True
     ),
     "fill": OperatorModel(
         lowering=_FILL,
-        surface_by_call=copies.surface_of_copy,
+        surface_by_call=pointwise.surface_of_copy,
         overwrites=True,
         host_numbers=("value",),
     ),
     "copy": OperatorModel(
         lowering=_copy,
-        surface_by_call=copies.surface_of_copy,
+        surface_by_call=pointwise.surface_of_copy,
         overwrites=True,
         host_numbers=("src",),
     ),
-    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=copies.surface_of_copy),
+    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=pointwise.surface_of_copy),
     "arange": OperatorModel(lowering=_lower_to("index")),
     "linspace logspace": OperatorModel(lowering=_lower_to("index"), host_reads=_BOUNDS),
     "cat stack": OperatorModel(lowering=_lower_to("concatenation")),
     "diagonal_copy expand_copy narrow_copy split_with_sizes_copy unbind_copy unsafe_split": (
-        OperatorModel(surface=("strided", copies.strided))
+        OperatorModel(surface=("strided", pointwise.strided))
     ),
     "roll flip tril triu repeat constant_pad_nd pixel_shuffle pixel_unshuffle channel_shuffle": (
         _MOVING
@@ -128,15 +124,7 @@ MODELS: Models = {
     "normal": OperatorModel(
         lowering=_NORMAL,
         overwrites=True,
-        host_reads=(
-            HostRead(
-                When.BEFORE,
-                "whether a deviation is negative",
-                "DistributionTemplates.h",
-                has_deviations,
-                check_deviations,
-            ),
-        ),
+        host_reads=(HostRead(When.BEFORE, has_deviations, check_deviations),),
     ),
     "poisson": OperatorModel(may_find_wrong_values=True),
     "native_dropout": OperatorModel(
@@ -151,12 +139,7 @@ MODELS: Models = {
     "masked_fill": OperatorModel(
         lowering=_masked_fill,
         host_numbers=("value",),
-        host_reads=(
-            HostRead(
-                *(When.BEFORE, "the value to write", "cuda/Indexing.cu", on_device("value")),
-                check=check_number,
-            ),
-        ),
+        host_reads=(HostRead(When.BEFORE, on_device("value"), check=check_number),),
     ),
     "masked_scatter": OperatorModel(may_find_wrong_values=True),
     "abs": OperatorModel(widens_bool=True),

@@ -3,23 +3,13 @@
 from dataclasses import replace
 from math import ceil, log, log2
 
-from gpulab.virtual.operators._kernel_rules import Names, Rules, copied
-from gpulab.virtual.operators._operator_call import COPY, RESET, OperatorCall
+from gpulab.virtual.operators._operator_call import COPY, RESET, Names, OperatorCall, Rules, copied
 
 _WIDE = 2  # dimensions of a matrix
 # CUB sorts and counts so many elements in one block.
 _ONE_BLOCK = 4_096
-
-
 _BLOCK_SORT = 4_096  # the longest row that PyTorch sorts in a block
-
-
 _MANY_SEGMENTS = 128  # from so many long rows on, each is sorted for itself
-
-
-def _length(call: OperatorCall) -> int:
-    sizes = call.reads[0].sizes or (1,)
-    return max(1, sizes[(call.dims() or [-1])[0]])
 
 
 def _mask_steps(call: OperatorCall) -> Names:
@@ -48,7 +38,7 @@ def _index(call: OperatorCall) -> Names | None:
 
 
 def _n_rows(call: OperatorCall) -> int:
-    return max(1, call.n_in // _length(call))
+    return max(1, call.n_in // call.length)
 
 
 def _radix_sort(n: int, width: int) -> Names:
@@ -62,7 +52,7 @@ def _radix_sort(n: int, width: int) -> Names:
 def _sort(call: OperatorCall) -> Names | None:
     if not call.reads or call.reads[0].sizes == ():
         return None
-    n, rows = _length(call), _n_rows(call)
+    n, rows = call.length, _n_rows(call)
     if n > _BLOCK_SORT:
         # Several long rows are sorted as one, and then by their row (Sort.cu).
         passes = (RESET, "radix sort pass") * 8
@@ -101,14 +91,12 @@ _SEVERAL_BLOCKS = (
     (21, 10_000),
     (0, 20_000),
 )
-
-
 # A few long rows are sorted instead.
 _FEW_ROWS, _LONG_ROW = 10, 100_000
 
 
 def _topk(call: OperatorCall) -> Names | None:
-    n, rows = _length(call), _n_rows(call)
+    n, rows = call.length, _n_rows(call)
     if rows <= _FEW_ROWS and n >= _LONG_ROW:
         return None
     least = next(least for n_rows, least in _SEVERAL_BLOCKS if rows >= n_rows)
@@ -127,10 +115,6 @@ def _unique(call: OperatorCall) -> Names:
     if has_inverse:
         return ("arange", *sort, "differences", "start scan", "scan", "scatter", *select)
     return (*sort, *select)
-
-
-def _unique_dim(_call: OperatorCall) -> Names:
-    return ("arange", "merge sort", "differences", "gather", "select")
 
 
 def _unique_consecutive(call: OperatorCall) -> Names:
@@ -189,8 +173,6 @@ def _bag_backward(call: OperatorCall) -> Names:
 
 
 _FEW_INDICES = 3_072
-
-
 _BY_SORTED_INDEX = (
     *("start counts", "counts", "start counts back", "counts back", "fill"),
     *("start selection", "select segments", "partial segments", "start scan", "scan"),
@@ -221,7 +203,7 @@ def _index_put(call: OperatorCall) -> Names | None:
 
 
 def _scan(call: OperatorCall) -> Names | None:
-    if call.n_in <= 1 or _length(call) != call.n_in:
+    if call.n_in <= 1 or call.length != call.n_in:
         copy = copied(call)
         return (*copy, call.name) if copy else None
     is_cast = call.reads[0].dtype is not call.writes[0].dtype
@@ -263,35 +245,28 @@ def _permutation(call: OperatorCall) -> Names:
 
 
 RULES: Rules = {
-    "sort": _sort,
-    "argsort": _sort,
-    "msort": _sort,
+    "sort argsort msort": _sort,
     "topk": _topk,
     "kthvalue": ("k-th value of each row",),
     "mode": _mode,
-    "median": _median,
-    "nanmedian": _median,
+    "median nanmedian": _median,
     "nonzero": _nonzero,
     "masked_select": lambda call: (*_mask_steps(call), "gather"),
     "index": _index,
-    "_unique2": _unique,
-    "_unique": _unique,
-    "unique_dim": _unique_dim,
+    "_unique _unique2": _unique,
+    "unique_dim": ("arange", "merge sort", "differences", "gather", "select"),
     "unique_consecutive": _unique_consecutive,
     "bincount": _bincount,
     "histc": _histc,
     "nonzero_static": ("count", "start scan", "scan", "places", "fill"),
     "masked_scatter": ("copy mask", "start scan", "scan", "masked_scatter"),
-    "cumsum": _scan,
-    "cumprod": _scan,
+    "cumsum cumprod": _scan,
     "multinomial": _multinomial,
     "searchsorted": _searchsorted,
     "isin": _isin,
     "repeat_interleave": _repeats,
     "randperm": _permutation,
     "embedding_dense_backward": _embedding_backward,
-    "_embedding_bag_backward": _bag_backward,
-    "_embedding_bag_dense_backward": _bag_backward,
-    "index_put": _index_put,
-    "_index_put_impl": _index_put,
+    "_embedding_bag_backward _embedding_bag_dense_backward": _bag_backward,
+    "index_put _index_put_impl": _index_put,
 }

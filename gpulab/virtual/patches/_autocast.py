@@ -21,9 +21,10 @@ from gpulab.core.torch_private import (
     has_backend_fallback,
     has_own_kernel,
     is_view,
+    set_grad_enabled,
 )
 from gpulab.virtual.operators import MODELS, Autocast
-from gpulab.virtual.simulator import Machine, is_owner
+from gpulab.virtual.simulator import Machine, active, is_owner
 from gpulab.virtual.tensors import VirtualTensor
 
 aten = torch.ops.aten
@@ -239,7 +240,14 @@ def _cached_cast(weight: VirtualTensor, dtype: torch.dtype) -> Any:
     """Return the cast of a weight, which is made once until autocast ends, as in PyTorch."""
     cached = _casts.get(id(weight))
     if cached is None:
+        records = torch.is_grad_enabled()
+        if not (records or torch.is_inference_mode_enabled()):
+            # As an operator that nobody records: PyTorch's C++ code makes this node.
+            active().host.forget_recorded(1)
         # With gradients on, because a first use inside no_grad() may be followed by one outside.
-        with torch.enable_grad():
+        set_grad_enabled(True)
+        try:
             cached = _casts[id(weight)] = (weight, aten.to.dtype(weight, dtype))
+        finally:
+            set_grad_enabled(records)
     return cached[1]

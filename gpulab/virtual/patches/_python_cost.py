@@ -18,6 +18,7 @@ from gpulab.core.torch_private import (
     list_members_of,
     module_hooks,
     next_sequence_number,
+    set_grad_enabled,
 )
 from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
 from gpulab.virtual.simulator import Host, Machine, is_owner
@@ -28,7 +29,6 @@ _WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the functions that charge the host, by module or class."""
     host = machine.host
-    set_grad_enabled = C._set_grad_enabled  # noqa: SLF001 # torch's C layer
     plain_next = LoaderIterator.__next__
     optimizer_zero, module_zero = torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad
 

@@ -76,9 +76,11 @@ FIRST_USE_NS = {
     "malloc": 1_000_000,
 }
 
-# So many operators in turns are as quick as one alone. A copy in, an addition and a copy out took
-# 29 us on an H200, as much as their launches alone; a training step has more operators than this.
-_N_WARM = 4
+# An operator that ran at most so many others ago is as quick as in a loop of its own: a copy in,
+# an addition and a copy out took 29 us on an H200, as much as their launches alone. From the
+# second number on it is as slow as it gets, and between them in proportion: so the programs of an
+# H100 and an H200 that are left out of the fit are predicted best.
+_WARM_UNTIL, _COLD_FROM = 3, 12
 
 # After so few other operators a backward pass or a step of an optimizer finds the caches of the
 # one before, and its Python takes about a tenth of the time: SGD with three tensors took 29 us in
@@ -161,7 +163,8 @@ class Host:
         self.estimated_real_s = 0.0
         self._loaded: set[object] = set()
         self._fitted_ns = fitted_costs()
-        self._recent: list[object] = []
+        self._n_operators = 0
+        self._last_calls: dict[object, int] = {}
         self._n_cold = 0
         self._n_cold_after: dict[str, int] = {}
         self._is_repeating = False
@@ -209,13 +212,13 @@ class Host:
         self.slept_ns += duration_ns
         self._has_slept = True
 
-    def charge(self, what: str, n: int = 1) -> None:
+    def charge(self, what: str, n: float = 1) -> None:
         """Advance the host's clock by ``n`` times a cost of :func:`fitted_costs`."""
         if not (self.is_free or self._event_queue.is_in_action):
             duration_ns = self._fitted_ns[what] * n
             if self._is_repeating:
-                duration_ns = round(duration_ns * _REPEATED_SHARE)
-            self.now_ns += self._paced(duration_ns)
+                duration_ns *= _REPEATED_SHARE
+            self.now_ns += self._paced(round(duration_ns))
 
     def begin_backward(self) -> None:
         """Charge the start of a backward pass, which may run inside another one."""
@@ -260,8 +263,8 @@ class Host:
         """Charge the host's time for an operator or a view, except for its launches.
 
         An operator in a loop of its own costs its launch alone, because the launch costs were
-        measured in such loops. After several others it takes longer: the processor's caches
-        are cold.
+        measured in such loops. The more others ran since, the longer it takes: the processor's
+        caches are cold.
 
         Parameters
         ----------
@@ -282,38 +285,36 @@ class Host:
         if n_new:
             self._n_recorded = n_recorded
             self.charge("recording", n_new)
-        is_cold = self._note_operator(operator)
+        share = self._cold_share_of(operator)
         if takes_lists:
             # Its launch costs contain those of each tensor.
-            if is_cold:
-                self.charge("operator over lists")
-        elif is_cold or (self.n_backward and launch_ns):
+            if share:
+                self.charge("operator over lists", share)
+        elif not launch_ns:
             # One of these alone: they were fitted as kinds of operators, not as parts.
-            if not launch_ns:
-                self.charge("view")
+            if share:
+                self.charge("view", share)
+        elif share or self.n_backward:
+            if self.n_backward:
+                # The engine's thread runs another node between two operators.
+                kind, share = "operator in backward", 1.0
+            elif n_new:
+                kind = "recorded operator"
             else:
-                if self.n_backward:
-                    kind = "operator in backward"
-                elif n_new:
-                    kind = "recorded operator"
-                else:
-                    kind = "operator of an optimizer" if self.is_updating else "operator"
-                self.charge(kind)
-                # What takes long in a loop takes much longer with cold caches.
-                self.charge("cold microsecond", launch_ns // 1_000)
+                kind = "operator of an optimizer" if self.is_updating else "operator"
+            self.charge(kind, share)
+            # What takes long in a loop takes much longer with cold caches.
+            self.charge("cold microsecond", share * (launch_ns // 1_000))
 
-    def _note_operator(self, operator: object) -> bool:
-        """Return whether the operator is not one of the last few; from now on it is."""
-        recent = self._recent
-        is_cold = operator not in recent
-        if is_cold:
-            self._n_cold += 1
-            recent.append(operator)
-            del recent[:-_N_WARM]
-        elif recent[-1] is not operator:
-            recent.remove(operator)
-            recent.append(operator)
-        return is_cold
+    def _cold_share_of(self, operator: object) -> float:
+        """Return how cold the host is for an operator that runs now: from 0 to 1."""
+        n_others = self._n_operators - self._last_calls.get(operator, -_COLD_FROM)
+        self._n_operators += 1
+        self._last_calls[operator] = self._n_operators
+        if n_others <= _WARM_UNTIL:
+            return 0.0
+        self._n_cold += 1
+        return min(1.0, (n_others - _WARM_UNTIL) / (_COLD_FROM - _WARM_UNTIL))
 
     def read_clock(self) -> int:
         """Return the host's time in nanoseconds; the call itself takes a little of it."""

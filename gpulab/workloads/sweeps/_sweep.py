@@ -19,6 +19,7 @@ from gpulab.core.foreign_text import one_line
 from gpulab.core.interrupts import ExitStack
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import COUNT, FLAG, PATH, TEXT, NameOf, instance_of, items_of
+from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import counted
 from gpulab.gpus.provenance import device_label
 from gpulab.timing import DEFAULTS, METHODS, MeasurementOptions
@@ -346,56 +347,57 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     failed: add n=1,099,511,627,776 float32 on the GPU: hot, calibrated: does not fit: \
 needs at least 8.00 TiB, and the GPU has 139 GiB free
     """
-    effort = Effort(precision, max_time_s)
-    FLAG.check(progress=progress)
-    PATH.or_none.check(out=out)
-    _EXECUTOR.check(executor=executor)
-    own = {
-        name: value
-        for name, value, default in (
-            ("method", method, DEFAULTS.method),
-            ("cache", cache, DEFAULTS.cache),
-            ("flops", flops, None),
-            ("size_bytes", size_bytes, None),
-        )
-        if value is not default
-    }
-    listed: Iterable[AnyTask]
-    if callable(tasks):
-        options = MeasurementOptions(
-            method=method, cache=cache, precision=precision, max_time_s=max_time_s
-        )
-        listed = function_tasks(
-            tasks, parameters, options=options, flops=flops, size_bytes=size_bytes
-        )
-        if executor is not None:
-            refuse_unpicklable(executor, tasks)
-    else:
-        _refuse_for_tasks({**own, **parameters})
-        listed = of_catalogue = items_of("tasks", tasks, TASK)
-        for each in of_catalogue:
-            check(each)
-    by_key: dict[str, AnyTask] = {task.key: task for task in listed}
-    with ExitStack() as stack:
-        # The file is locked before anything is measured, so that a second sweep fails at once.
-        file = None if out is None else stack.enter_context(growing(out))
-        journal = None if file is None else Journal(file)
-        runner: TaskRunner = InProcessRunner(effort)
-        if executor is not None:
-            refuse_forks(executor, by_key.values())
-            assignment = stack.enter_context(share_gpu(executor, by_key.values()))
-            runner = ExecutorRunner(executor, assignment, effort)
-        provenance = runner.describe()
-        if journal is not None:
-            provenance = journal.begin(provenance)
-        running = RunningSweep(by_key, provenance, journal)
-        bar = Bar(total=len(by_key), desc="sweep", unit=" points", disable=not progress)
-        with running.shown_on(bar), running.kept_in_memory():
-            stopped_by = runner.run(running.pending_tasks(), running)
-            if file is not None:
-                # Some file systems report a full disk only here.
-                file.sync()
-        return running.result(stopped_by)
+    with UsersTraceback():
+        effort = Effort(precision, max_time_s)
+        FLAG.check(progress=progress)
+        PATH.or_none.check(out=out)
+        _EXECUTOR.check(executor=executor)
+        own = {
+            name: value
+            for name, value, default in (
+                ("method", method, DEFAULTS.method),
+                ("cache", cache, DEFAULTS.cache),
+                ("flops", flops, None),
+                ("size_bytes", size_bytes, None),
+            )
+            if value is not default
+        }
+        listed: Iterable[AnyTask]
+        if callable(tasks):
+            options = MeasurementOptions(
+                method=method, cache=cache, precision=precision, max_time_s=max_time_s
+            )
+            listed = function_tasks(
+                tasks, parameters, options=options, flops=flops, size_bytes=size_bytes
+            )
+            if executor is not None:
+                refuse_unpicklable(executor, tasks)
+        else:
+            _refuse_for_tasks({**own, **parameters})
+            listed = of_catalogue = items_of("tasks", tasks, TASK)
+            for each in of_catalogue:
+                check(each)
+        by_key: dict[str, AnyTask] = {task.key: task for task in listed}
+        with ExitStack() as stack:
+            # The file is locked before anything is measured, so that a second sweep fails at once.
+            file = None if out is None else stack.enter_context(growing(out))
+            journal = None if file is None else Journal(file)
+            runner: TaskRunner = InProcessRunner(effort)
+            if executor is not None:
+                refuse_forks(executor, by_key.values())
+                assignment = stack.enter_context(share_gpu(executor, by_key.values()))
+                runner = ExecutorRunner(executor, assignment, effort)
+            provenance = runner.describe()
+            if journal is not None:
+                provenance = journal.begin(provenance)
+            running = RunningSweep(by_key, provenance, journal)
+            bar = Bar(total=len(by_key), desc="sweep", unit=" points", disable=not progress)
+            with running.shown_on(bar), running.kept_in_memory():
+                stopped_by = runner.run(running.pending_tasks(), running)
+                if file is not None:
+                    # Some file systems report a full disk only here.
+                    file.sync()
+            return running.result(stopped_by)
 
 
 def _refuse_for_tasks(options: Mapping[str, object]) -> None:

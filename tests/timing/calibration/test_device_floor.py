@@ -8,12 +8,11 @@ import torch
 
 import gpulab
 from gpulab.core.errors import (
-    NotModelledError,
     ProfilerBusyError,
     ProfilerUnavailableError,
 )
 from gpulab.device import Device, _notebook_session
-from gpulab.timing import Floor, take_samples
+from gpulab.timing import Floor
 from gpulab.timing.calibration import _device_floor, _timer_kernel
 from gpulab.tracing.profiling import ActivityRecord, Records
 from gpulab.virtual import Gaps, VirtualGpu
@@ -111,16 +110,6 @@ def test_the_virtual_floor_follows_the_model(gpu: VirtualGpu) -> None:
     assert _device_floor.floor().value_s == pytest.approx(7_003e-9, abs=1e-15)
 
 
-@pytest.mark.usefixtures("gpu")
-def test_readings_less_the_floor_are_the_kernel() -> None:
-    """What the floor is for: 20 µs read 22.6, and are 20 again within half a tick."""
-    n_cycles = 20_000 * gpulab.gpus.gpu("H200").boost_clock_mhz // 1000
-    for reading_s in take_samples("saturated", lambda: torch.cuda._sleep(n_cycles), n_samples=20):
-        assert reading_s - _device_floor.floor().value_s == pytest.approx(
-            20e-6, abs=TICK_NS * 1e-9
-        )
-
-
 def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
     """It is found once; leaving and entering keeps it, another virtual GPU has its own."""
     found = _device_floor.floor()
@@ -137,17 +126,6 @@ def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
     assert _device_floor.floor() is not found
 
 
-def test_each_virtual_device_has_its_own_floor() -> None:
-    """The second GPU of a machine is asked for itself."""
-    with gpulab.virtual_gpu("H200", count=2) as virtual:
-        virtual.machine.gpus[1].device.streams[0].gaps = Gaps(mark_to_work_ns=2_000)
-        first = _device_floor.floor()
-        with torch.cuda.device(1):
-            second = _device_floor.floor()
-    assert first.value_s == pytest.approx(2.6e-6, abs=1e-15)
-    assert second.value_s == pytest.approx(3.35e-6, abs=1e-15)
-
-
 @pytest.mark.usefixtures("gpu")
 def test_looking_for_the_floor_leaves_nothing_behind() -> None:
     """Memory, streams and the mode of autograd are as before."""
@@ -158,17 +136,6 @@ def test_looking_for_the_floor_leaves_nothing_behind() -> None:
     assert torch.is_grad_enabled()
     assert torch.cuda.memory_allocated() == 0
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_virtual_gpu_has_no_timer_kernel() -> None:
-    """It cannot run compiled kernels, and its records need none."""
-    with pytest.raises(NotModelledError) as error:
-        _device_floor.floor("timer")
-    assert str(error.value) == (
-        "the virtual GPU has no model of compiled kernels, and needs none to know its floor; "
-        "call floor() without a method"
-    )
 
 
 def ns(found: Floor) -> tuple[int, int, int]:
@@ -265,15 +232,6 @@ def test_the_floor_is_finer_than_the_clocks_tick(real: Known) -> None:
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-12)
 
 
-def test_a_second_group_of_readings_does_not_count(real: Known) -> None:
-    """As where the last samples of a batch read less: the larger group decides, and no mean."""
-    real.readings_s["reference"] = [4.4e-6] * 40 + [5.0e-6] * 60
-    assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-15)
-    _device_floor.forget_floors()
-    real.readings_s["reference"] = [4.4e-6] * 50 + [5.0e-6] * 50
-    assert _device_floor.floor("profiler").value_s == pytest.approx(2.49e-6, abs=1e-15)
-
-
 @pytest.mark.usefixtures("gpu")
 def test_the_timer_kernel_keeps_what_each_launch_took() -> None:
     """One thread a launch, each with a place of its own; the median of what was read counts."""
@@ -328,11 +286,6 @@ def test_the_timer_kernel_is_loaded_by_torch(monkeypatch: pytest.MonkeyPatch) ->
     assert _timer_kernel.load() is None
 
 
-def test_both_supported_versions_can_load_kernels() -> None:
-    """The private name is there, so that a new version of torch without it is noticed."""
-    assert callable(torch.cuda._utils._cuda_load_module)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU")
 def test_the_ways_agree_on_a_real_gpu() -> None:
@@ -341,12 +294,3 @@ def test_the_ways_agree_on_a_real_gpu() -> None:
     assert all(0.5e-6 < one.low_s < one.value_s < one.high_s < 10e-6 for one in found.values())
     assert found["timer"].low_s < found["profiler"].value_s < found["timer"].high_s
     assert _device_floor.floor("timer", of="graph").value_s < found["timer"].value_s
-
-
-def test_known_work_is_forgotten_too(real: Known) -> None:
-    """After that, the floor is read with work that runs at that time."""
-    assert _device_floor.device_floor(None).method == "timer"
-    real.has_timer = False
-    assert _device_floor.device_floor(None).method == "timer"
-    _device_floor.forget_floors()
-    assert _device_floor.device_floor(None).method == "profiler"

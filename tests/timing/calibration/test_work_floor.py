@@ -61,30 +61,6 @@ def test_one_kernel_is_what_its_record_says() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_records_that_vary_widen_the_interval() -> None:
-    """By half the width of the interval of their median, as an independent error."""
-    calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
-    found = calibration.work_floor(calls, [5.0 * US] * 10)
-    assert found.value_s == pytest.approx(5.0 * US - 2.55 * US, abs=1e-12)
-    assert found.high_s - found.value_s > 0.3 * US
-
-
-@pytest.mark.usefixtures("gpu")
-def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
-    """5 µs longer there: the floor is what events read more than the record there, not -2."""
-    found = calibration.work_floor([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
-    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
-    """Stretched pauses are in readings and spans of the session alike."""
-    found = calibration.work_floor([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
-    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
-    assert found.high_s - found.value_s > 0.5 * US
-
-
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("read_us", "floor_ns"), [(1.0, -1120), (400.0, 397880)])
 def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) -> None:
     """As where the work runs on a stream that the events did not bracket."""
@@ -149,14 +125,6 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     assert not calibration.can_record()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("gpu")
-def test_a_virtual_gpu_needs_no_records() -> None:
-    """Its floor is known to the nanosecond."""
-    assert not calibration.can_record()
-    assert measure(lambda: sleep_us(20)).floor_error_s == 0.0
-
-
 @pytest.mark.usefixtures("gpu")
 def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
     """Within half a tick of its events, from the same code that reads a driver's records."""
@@ -215,41 +183,6 @@ def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
-@pytest.mark.parametrize("error", [ProfilerBusyError("busy"), ProfilerUnavailableError("none")])
-def test_the_floor_of_the_device_stands_in(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """Where the profiler gives nothing, no sample is lost and nothing is raised."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(calibration, "record_calls", refuse)
-    found = measure(lambda: sleep_us(20))
-    assert (found.floor_s, found.floor_error_s) == (pytest.approx(FLOOR_S, abs=1e-15), 0.0)
-    assert (found.n_samples, found.stopped_by) == (10, "precision")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_an_interrupt_while_the_driver_records_keeps_the_samples() -> None:
-    """With the floor of the device."""
-    n_calls = 0
-
-    def work() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == 12 + 10 + 3:
-            raise KeyboardInterrupt
-        sleep_us(20)
-
-    found = measure(work)
-    assert (found.n_samples, found.stopped_by) == (10, "interrupt")
-    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
 def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     """They hang on the error, which says when it came."""
     n_calls = 0
@@ -283,15 +216,6 @@ def test_both_sides_of_a_comparison_have_their_own() -> None:
     assert found.second.floor_error_s > found.first.floor_error_s > 0
     other = compare(lambda: sleep_us(20), lambda: sleep_us(40), floor="device")
     assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
-    """As work that is empty."""
-    found = measure(lambda: None)
-    assert (found.median_s, found.floor_method) == (0.0, "records")
-    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
 
 
 @pytest.mark.slow
@@ -334,19 +258,6 @@ def test_half_the_interval_of_the_records_is_an_error() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
-    """It is those that count there, not the spans, which go up and down with the readings."""
-    steady = calibration.work_floor(
-        [call(9.12 + 0.1 * n, 2.0, 3.0 + 0.1 * n) for n in range(12)], [7.5 * US] * 10
-    )
-    assert aside_us(steady) == pytest.approx((0.5**2 + 0.0375**2) ** 0.5)
-    varying = calibration.work_floor(
-        [call(9.12 + 0.1 * n, 2.0, 3.0) for n in range(12)], [7.5 * US] * 10
-    )
-    assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
-
-
-@pytest.mark.usefixtures("gpu")
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
     """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
@@ -370,22 +281,6 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
     else:
         with pytest.raises(ProfilerUnavailableError, match="do not show the work"):
             calibration.work_floor(calls, readings_s)
-
-
-@pytest.mark.usefixtures("real")
-def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the first gave no records the second is asked all the same."""
-
-    def refused() -> list[Call]:
-        raise ProfilerUnavailableError("forbidden")
-
-    recorded(monkeypatch, refused)
-    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
-        calibration.record_calls(lambda: None)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    assert calibration.can_record()
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    assert not calibration.can_record()
 
 
 @pytest.mark.slow
@@ -480,13 +375,6 @@ def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
-def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
-    """The limit is on what is read, floor and all."""
-    assert measure(lambda: sleep_us(990)).floor_method == "work"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
 def test_a_side_that_stands_in_has_no_floor() -> None:
     """Where one side waits inside its call, events time it; the other keeps its own floor."""
     x = torch.ones(4, device="cuda")
@@ -508,11 +396,3 @@ def test_samples_behind_the_records_have_the_last_clock() -> None:
     assert run.floor.method == "work"
     assert run.samples.batch_sizes == [8, 2, 12]
     assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("gpu")
-def test_how_the_floor_was_found_is_told() -> None:
-    """A virtual GPU's floor comes from its model; without a floor the text is empty."""
-    assert measure(lambda: sleep_us(20)).floor_method == "records"
-    assert measure(lambda: sleep_us(20), method="events").floor_method == ""

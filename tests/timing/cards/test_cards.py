@@ -12,7 +12,7 @@ import gpulab
 from gpulab.core.errors import InvalidOptionError, SchemaVersionError
 from gpulab.timing.cards import Card, _run
 from gpulab.timing.cards._problems import problem_of
-from gpulab.timing.cards._works import HIDDEN, LESSONS, spinning, works
+from gpulab.timing.cards._works import spinning, works
 from gpulab.tracing.trials import WatchedWork, tried
 from tests.support.benchmarks import BENCHMARKS
 
@@ -154,25 +154,3 @@ def test_a_clock_that_shows_real_time_is_a_problem() -> None:
         "read datetime.now(), which shows the real time of this machine and not that of the "
         "virtual GPU (read time.perf_counter())"
     )
-
-
-def test_an_interrupt_is_raised_and_leaves_an_empty_queue() -> None:
-    """Ctrl-C inside the benchmark is raised to the caller after the GPU has finished."""
-
-    def interrupted(fn: Work) -> float:
-        fn()
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        tried(interrupted, WatchedWork(spinning(1000)))
-    assert torch.cuda.current_stream().query()
-
-
-def test_hidden_works_follow_from_the_seed() -> None:
-    """A seed always gives the same hidden works; the lessons' works are the same for all seeds."""
-    names = [[(each.name, each.group) for each in works(seed)] for seed in (1, 1, 2)]
-    assert names[0] == names[1]
-    shown = [{name for name, group in each if group == LESSONS} for each in names]
-    hidden = [{name for name, group in each if group == HIDDEN} for each in names]
-    assert shown[0] == shown[2]
-    assert not hidden[0] & hidden[2]

@@ -1,6 +1,8 @@
 """Convolutions launch the kernels of cuDNN, and their gradients, by size, type and layout."""
 
 import json
+import re
+from functools import partial
 
 import pytest
 import torch
@@ -43,6 +45,29 @@ def test_most_recorded_convolutions_launch_as_many_kernels() -> None:
         n_recorded = sum(n for n, at in kernels if "Mem" not in recorded["kernels"][at])
         found.append(_count(row) == n_recorded)
     assert sum(found) / len(found) > 0.83
+
+
+def test_most_recorded_grouped_convolutions_launch_as_many_kernels() -> None:
+    """19 of 20 of an H100's: depthwise by PyTorch or cuDNN, halves of few groups one by one."""
+    recorded = json.loads((RECORDINGS / "h100-fitting.json").read_text("utf-8"))["calls"]
+    is_grouped = re.compile(r"F\.conv2d\(x, w, \w+, \d+, \d+, 1, (?!1\))")
+    found = []
+    with gpulab.virtual_gpu("H100", first_use=False, max_value_elements=0):
+        for line, (kernels, *_) in recorded.items():
+            if is_grouped.match(line):
+                call, *inputs = line.split(" | ")
+                given = {"F": functional, "r": _input}
+                for each in inputs:
+                    exec(each, given)
+                found.append(len(profiled(partial(eval, call, given))) == len(kernels))
+    assert len(found) > 200
+    assert sum(found) / len(found) > 0.95
+
+
+def _input(*sizes: int, dtype: str, last: bool = False) -> torch.Tensor:
+    order = torch.channels_last if last else torch.contiguous_format
+    made = torch.empty(sizes, dtype=getattr(torch, dtype), device="cuda")
+    return made.contiguous(memory_format=order) if last else made
 
 
 def _count(row: dict[str, int | str]) -> int:

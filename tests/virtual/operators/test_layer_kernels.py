@@ -42,17 +42,28 @@ def test_the_gradient_of_silu_is_one_kernel() -> None:
     assert _names(gradient)[-2:] == ["ones_like", "silu_backward"]
 
 
-@pytest.mark.parametrize("is_last", [False, True])
-def test_pytorchs_own_depthwise_kernel_adds_the_bias(*, is_last: bool) -> None:
-    """That of cuDNN, for channels-last images, does not."""
+@pytest.mark.parametrize(
+    ("n_channels", "dtype", "order", "is_by_cudnn"),
+    [
+        (64, torch.float32, torch.contiguous_format, False),
+        (64, torch.float32, torch.channels_last, True),
+        (64, torch.bfloat16, torch.contiguous_format, False),
+        (64, torch.float16, torch.contiguous_format, True),
+        (16, torch.float16, torch.contiguous_format, False),
+    ],
+)
+def test_pytorchs_own_depthwise_kernel_adds_the_bias(
+    n_channels: int, dtype: torch.dtype, order: torch.memory_format, *, is_by_cudnn: bool
+) -> None:
+    """That of cuDNN, for channels-last images and most of float16, does not."""
 
     def convolve() -> torch.Tensor:
-        x = torch.ones(2, 8, 4, 4, device="cuda")
-        x = x.to(memory_format=torch.channels_last) if is_last else x
-        weight, bias = torch.ones(8, 1, 3, 3, device="cuda"), torch.ones(8, device="cuda")
-        return functional.conv2d(x, weight, bias, groups=8)
+        x = torch.ones(2, n_channels, 8, 8, device="cuda", dtype=dtype).to(memory_format=order)
+        weight = torch.ones(n_channels, 1, 3, 3, device="cuda", dtype=dtype)
+        bias = torch.ones(n_channels, device="cuda", dtype=dtype)
+        return functional.conv2d(x, weight, bias, groups=n_channels)
 
-    assert ("add bias" in _names(convolve)) == is_last
+    assert ("add bias" in _names(convolve)) == is_by_cudnn
 
 
 def test_a_sum_of_two_types_takes_longer() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpulab.virtual.operators._common_coordinates import log2_alignment, log2_size
+from gpulab.virtual.operators._elementwise_coordinates import log2_alignment, log2_size
 from gpulab.virtual.operators._lowering import lower_call
 from gpulab.virtual.operators._models import model_of
 from gpulab.virtual.operators._operator_call import OperatorCall

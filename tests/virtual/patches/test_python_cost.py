@@ -85,8 +85,21 @@ def test_a_step_that_is_repeated_alone_takes_a_fraction(
     optimizer: Any = torch.optim.SGD(parameters(5), lr=0.1, **options)
     x = torch.ones(2, device="cuda")
     first_ns, again_ns = (cost_ns(host, optimizer.step) for _ in range(2))
-    for work in (x.exp, x.sin, x.cos, x.tanh, x.sigmoid):
-        work()
+    # So many that the caches no longer have the step's operators.
+    for name in (
+        "exp",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sigmoid",
+        "abs",
+        "neg",
+        "relu",
+        "sqrt",
+        "log",
+    ):
+        getattr(x, name)()
     assert cost_ns(host, optimizer.step) == pytest.approx(first_ns, rel=0.1)
     assert again_ns < first_ns / 3
     assert not host.is_updating
@@ -205,5 +218,5 @@ def test_a_small_pageable_copy_waits_unless_it_is_told_not_to(host: Host) -> Non
         x @ x
         return cost_ns(host, lambda: source.to("cuda", non_blocking=non_blocking))
 
-    assert after_work(non_blocking=True) < 50_000
+    assert after_work(non_blocking=True) < 100_000
     assert after_work(non_blocking=False) > 200_000

@@ -1,6 +1,5 @@
 """A sweep over one's own function: points, files that resume, works in turns, and mistakes."""
 
-import functools
 import json
 import math
 from collections.abc import Iterator
@@ -178,16 +177,6 @@ def test_the_order_of_a_set_does_not_matter() -> None:
     assert codes[0] == codes[1]
 
 
-def test_catalogue_and_function_share_a_file(tmp_path: Path) -> None:
-    """One journal holds points of both kinds, and each sweep finds its own."""
-    out = tmp_path / "points.jsonl"
-    own = quiet(add, n=[64], out=out)
-    of_catalogue = gpulab.sweep([Task("add", 64, cache="hot")], out=out, progress=False)
-    assert quiet(add, n=[64], out=out).points == own.points
-    assert len(of_catalogue.points) == 1
-    assert len(out.read_text().splitlines()) == 3
-
-
 def test_a_point_that_fails_says_why_and_the_others_go_on() -> None:
     """An exception and a lack of memory are one line in their own row."""
     found = quiet(failing, n=[64, 128])
@@ -262,20 +251,6 @@ def test_numbers_of_numpy_are_those_of_python() -> None:
     assert [each.task for each in of_numpy.points] == [each.task for each in plain.points]
 
 
-def test_parameters_may_be_texts_and_tuples() -> None:
-    """A tuple comes back as a tuple in the table, and the function gets what was given."""
-    seen = []
-
-    def make(shape: tuple[int, int], name: str, scale: float) -> Work:
-        seen.append((shape, name, scale))
-        x = torch.ones(shape, device="cuda")
-        return lambda: x * scale
-
-    table = quiet(make, shape=[(4, 8)], name=["a"], scale=[0.5]).to_frame()
-    assert seen == [((4, 8), "a", 0.5)]
-    assert table[["shape", "name", "scale"]].to_numpy().tolist() == [[(4, 8), "a", 0.5]]
-
-
 async def waits(n: int) -> None:
     """Return no work, but a coroutine."""
 
@@ -348,13 +323,6 @@ def test_works_of_a_point_have_the_same_number_of_samples() -> None:
     shorter = replace(second, samples_s=second.samples_s[:-1])
     with pytest.raises(InvalidOptionError, match=r"of both\(n=64\) have from \d+ to \d+ samples"):
         replace(point, measurements=(first, shorter))
-
-
-def test_a_partial_function_can_be_swept() -> None:
-    """Any callable works, also one without code of its own."""
-    found = quiet(functools.partial(add, dtype=torch.float16), n=[64])
-    assert found.points[0].ok
-    assert str(found.points[0].task) == "partial(n=64)"
 
 
 @pytest.mark.parametrize("parameters", ["{", "[1]", "64"])

@@ -1,6 +1,5 @@
 """Sweeps: the points of single measurements, files that resume, and no losses after failures."""
 
-import itertools
 import json
 import multiprocessing
 import os
@@ -208,21 +207,6 @@ def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
     ]
 
 
-def test_running_out_of_memory_is_an_error_of_the_point(h200: VirtualGpu) -> None:
-    """If the result does not fit, the point fails and the memory is free again."""
-    del h200
-    point = take(Task("add", 17 * 2**30))
-    assert point.error == "out of memory: needs more than 136 GiB"
-    assert torch.cuda.memory_reserved() < 2**30
-    assert take(Task("add", 64)).error == ""
-
-
-def test_a_type_without_kernel_is_an_error_of_the_point(h200: VirtualGpu) -> None:
-    """A type that the workload does not offer makes a failed point, not an exception."""
-    del h200
-    assert take(Task("fft", 16, "float16")).error == "fft has no kernel for float16 here"
-
-
 def test_a_kernel_that_torch_lacks_fails_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first line of torch's error about a missing kernel is the point's error."""
 
@@ -234,21 +218,6 @@ def test_a_kernel_that_torch_lacks_fails_the_point(monkeypatch: pytest.MonkeyPat
         "matmul has no kernel for float16 on the CPU: "
         "\"addmm_impl_cpu_\" not implemented for 'Half'"
     )
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        (Task("ad", 64), "unknown workload 'ad'; did you mean 'add'?"),
-        (Task("add", 64, method="event"), "unknown timing method 'event'; did you mean 'events'?"),
-    ],
-)
-def test_names_that_do_not_exist_are_refused(task: Task, message: str) -> None:
-    """A misspelt workload or method raises before anything is measured."""
-    for call in (take, lambda wrong: quiet((*TASKS, wrong))):
-        with pytest.raises(UnknownNameError) as error:
-            call(task)
-        assert str(error.value).startswith(message)
 
 
 # The machine
@@ -301,12 +270,6 @@ def test_cpu_tasks_are_not_multiplied() -> None:
         ["add"], [64], on=["gpu", "cpu"], caches=["cold", "hot"], transfers=["none", "in"]
     )
     assert [task.on for task in tasks] == ["gpu"] * 4 + ["cpu"]
-
-
-def test_own_sizes_are_the_default() -> None:
-    """Without sizes, each workload uses its own."""
-    tasks = tasks_of(["linear"])
-    assert tuple(task.size for task in tasks) == workloads.workload("linear").sizes
 
 
 # Executors
@@ -438,13 +401,6 @@ def test_a_process_that_dies_loses_nothing_else(
         "the executor is broken or was shut down (A child process terminated abruptly, the "
         "process pool is not usable anymore); make a new one"
     )
-
-
-def test_a_worker_without_gpu_ends_the_sweep(h200: VirtualGpu) -> None:
-    """A worker without a GPU would fail every task, so its error is raised once."""
-    del h200
-    with pytest.raises(NoGpuError, match=r"^no GPU there$"):
-        quiet(executor=raising(NoGpuError("no GPU there")))
 
 
 def test_a_virtual_gpu_does_not_replace_a_remote_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -698,15 +654,6 @@ def test_a_line_cut_off_is_taken_again(h200: VirtualGpu, tmp_path: Path, n_cut: 
     assert len([json.loads(line) for line in out.read_text("utf-8").splitlines()]) == 5
 
 
-def test_a_header_cut_off_is_written_again(h200: VirtualGpu, tmp_path: Path) -> None:
-    """A file with a part of a header is started again."""
-    del h200
-    out = tmp_path / "sweep.jsonl"
-    out.write_text('{"schema": "gpulab.sw')
-    assert len(quiet(out=out).points) == 4
-    assert len(quiet(out=out).points) == 4
-
-
 def test_resuming_measures_what_is_new_or_failed(
     h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -818,16 +765,6 @@ def test_other_files_are_left_alone(
     assert out.read_text() == text
 
 
-def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    """A folder that does not exist is refused before anything is measured."""
-    out = tmp_path / "none" / "sweep.jsonl"
-    with pytest.raises(InvalidOptionError) as error:
-        quiet(out=out)
-    assert str(error.value) == (
-        f"out={str(out)!r}, and the folder {str(out.parent)!r} does not exist; make it"
-    )
-
-
 # Progress and tables
 
 
@@ -848,18 +785,6 @@ def test_the_bar_has_the_title_of_the_task(
 
 def _without_delay(original: Callable[..., None]) -> Callable[..., None]:
     return lambda *arguments, **options: original(*arguments, **options | {"delay": 0})
-
-
-def test_a_short_sweep_shows_nothing(
-    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A sweep shorter than the bar's delay prints nothing."""
-    del h200
-    # On the bar's clock the sweep takes 0.99 s, however busy the machine is.
-    clock = itertools.chain([0.0], itertools.repeat(0.99))
-    monkeypatch.setattr("tqdm.std.time", clock.__next__)
-    sweep(TASKS[:1])
-    assert capsys.readouterr().err.strip() == ""
 
 
 def test_frame_and_duplicates(h200: VirtualGpu) -> None:

@@ -23,7 +23,6 @@ from gpulab.workloads.sweeps import (
     take,
     tasks_of,
 )
-from tests.support.ctrl_c import interrupted_at_each_place, open_in
 from tests.support.refusing import halting, refusal
 
 TASKS = tasks_of(["add", "exp"], [1024, 4096], caches=["hot"])
@@ -183,21 +182,3 @@ def test_hardware_is_measured_where_nothing_can_be_locked(
     with pytest.warns(UserWarning, match=r"^cpu cannot be locked \("):
         point = take(Task("add", 64, on="cpu"), max_time_s=0.01)
     assert point.error == ""
-
-
-def test_ctrl_c_at_any_line_neither_locks_nor_leaves_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever Ctrl-C comes while a sweep opens or closes its file, the same sweep then runs."""
-    out = tmp_path / "sweep.jsonl"
-    monkeypatch.setattr(_executor, "provenance", lambda: {"gpu": "none"})
-
-    def measure_nothing() -> None:
-        sweep([], out=out, progress=False)
-
-    for at in interrupted_at_each_place(
-        measure_nothing, "gpulab.core.disk", "gpulab.workloads.sweeps._sweep"
-    ):
-        assert open_in(tmp_path) == [], at
-        measure_nothing()
-        out.unlink()

@@ -48,7 +48,6 @@ export class RooflineExplorer extends Explorer {
     const { points, state } = this.view;
     if (name === "model" && points.length)
       return words.switched(points, this.before.state.model, state.model);
-    if (name === "beside" && this.view.second) return words.beside(this.data, this.view);
     return words.counted(points, this.names.length);
   }
 

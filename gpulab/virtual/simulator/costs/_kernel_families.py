@@ -104,6 +104,8 @@ KERNEL_FAMILIES = {
     "linear": KernelFamily(1_900, 10_500, l2_share=0.85),
     "conv": KernelFamily(1_900, 11_800),
     "relayout": KernelFamily(900, 4_200, 0.87, 0.87),
+    # cuDNN's for any layout, 10 us even for few elements.
+    "conversion": KernelFamily(9_500, 4_200, rate=0.24),
     "depthwise": KernelFamily(1_000, 7_300, rate=3.8),
     "depthwise in halves": KernelFamily(1_000, 8_000, rate=7.6),
     "windows": KernelFamily(900, 6_300, rate=1.28),

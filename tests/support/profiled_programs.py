@@ -1,13 +1,19 @@
-"""Small programs for ``torch.profiler``: steps of training, annotations, streams and copies."""
+"""Small programs for ``torch.profiler``, and what it shows of them: rows and events.
 
+Names, call counts and nesting are the same on every GPU, so the virtual GPU must have them, too.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
 from torch.nn import functional as F  # noqa: N812 # PyTorch's usual name
-from torch.profiler import ProfilerActivity, record_function
+from torch.profiler import ProfilerActivity, profile, record_function
 
 Work = Callable[[], object]
 # Cycles of torch.cuda._sleep, long enough for the host to reach the end of a range meanwhile.
@@ -71,41 +77,6 @@ def _training(optimizer: Callable[..., torch.optim.Optimizer], *, regions: bool 
 
 def _sgd(parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
     return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
-def _convolutions() -> Work:
-    model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
-        nn.BatchNorm2d(8),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Dropout(0.5),
-        nn.Linear(8 * 64, 10),
-    ).cuda()
-    updates = torch.optim.AdamW(model.parameters())
-    images, labels = torch.randn(16, 3, 16, 16), torch.arange(16) % 10
-
-    def step() -> None:
-        batch, answers = images.cuda(non_blocking=True), labels.to("cuda")
-        loss = F.cross_entropy(model(batch), answers)
-        updates.zero_grad()
-        loss.backward()
-        updates.step()
-
-    return step
-
-
-def _attention() -> Work:
-    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True).cuda()
-    x = torch.randn(4, 16, 64, device="cuda")
-
-    def step() -> None:
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            loss = layer(x).square().mean()
-        loss.backward()
-
-    return step
 
 
 def _inference() -> Work:
@@ -174,71 +145,6 @@ def _streams() -> Work:
     return work
 
 
-def _copies() -> Work:
-    pageable, pinned = torch.randn(64, 64), torch.randn(64, 64).pin_memory()
-    x, y = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
-    back = torch.empty(64, 64).pin_memory()
-
-    def work() -> None:
-        with record_function("in"):
-            pageable.cuda()
-            pinned.cuda()
-            pinned.to("cuda", non_blocking=True)
-        with record_function("out"):
-            x.cpu()
-            back.copy_(x)
-            back.copy_(x, non_blocking=True)
-        with record_function("inside"):
-            x.copy_(y)
-            x.clone()
-            x.t().contiguous()
-            x.half()
-        with record_function("filling"):
-            x.zero_()
-            x.fill_(1)
-            torch.zeros(8, device="cuda")
-            torch.full((8,), 2.0, device="cuda")
-            torch.tensor([1.0, 2.0], device="cuda")
-            torch.empty(64, device="cuda")
-        with record_function("reading"):
-            x[0, 0].item()
-            bool((x > 0).any())
-            x.nonzero()
-            x[x > 0]
-
-    return work
-
-
-def _views_and_reductions() -> Work:
-    x, mask = torch.randn(8, 16, 32, device="cuda"), torch.ones(8, 16, 32, device="cuda") > 0
-
-    def work() -> None:
-        x.view(8, -1).transpose(0, 1).reshape(-1)
-        x.permute(2, 0, 1)[3:5].unsqueeze(0).expand(2, 2, 8, 16)
-        x.sum()
-        x.mean(-1)
-        x.max()
-        x.max(dim=1)
-        x.std(-1)
-        x.cumsum(0)
-        x.sort(-1)
-        x.topk(3)
-        torch.cat([x, x])
-        torch.stack([x, x])
-        torch.where(mask, x, x)
-        torch.einsum("bij,bkj->bik", x, x)
-        torch.arange(8, device="cuda")
-        torch.randn(4, 4, device="cuda")
-        x.masked_fill(mask, 0)
-        x[:, torch.tensor([0, 2], device="cuda")]
-        x.split(2)
-        F.pad(x, (1, 1))
-        F.gelu(x) + F.silu(x) * 2
-        F.embedding(torch.arange(4, device="cuda"), x[0])
-
-    return work
-
-
 def _graph() -> Work:
     x = torch.randn(256, 256, device="cuda")
     graph = torch.cuda.CUDAGraph()
@@ -251,19 +157,6 @@ def _graph() -> Work:
             graph.replay()
             graph.replay()
         x.exp()
-
-    return work
-
-
-def _twice_backward() -> Work:
-    x = torch.randn(64, 64, device="cuda", requires_grad=True)
-
-    def work() -> None:
-        with record_function("everything"):
-            y = (x @ x).tanh() * x
-            (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
-            first.square().mean().backward()
-        x.grad = None
 
     return work
 
@@ -318,21 +211,83 @@ PROGRAMS: dict[str, ProfiledProgram] = {
     ),
     "training, shapes": ProfiledProgram(lambda: _training(torch.optim.Adam), _SHAPES),
     "training, SGD": ProfiledProgram(lambda: _training(_sgd, regions=False)),
-    "training, steps, SGD": ProfiledProgram(
-        lambda: _training(_sgd, regions=False), _STEPS, n_steps=5
-    ),
-    "convolutions": ProfiledProgram(_convolutions),
-    "attention": ProfiledProgram(_attention),
     "inference": ProfiledProgram(_inference),
     "regions": ProfiledProgram(_regions),
     "late kernels": ProfiledProgram(_late_kernels),
     "streams": ProfiledProgram(_streams),
-    "copies": ProfiledProgram(_copies, _SHAPES),
-    "views and reductions": ProfiledProgram(_views_and_reductions, _SHAPES),
     "graph": ProfiledProgram(_graph),
-    "second derivative": ProfiledProgram(_twice_backward),
     "own function": ProfiledProgram(_own_function),
     "memory": ProfiledProgram(_memory, {"profile_memory": True}),
     "nothing": ProfiledProgram(lambda: lambda: None),
     "nothing, steps": ProfiledProgram(lambda: lambda: None, _STEPS, n_steps=5),
 }
+
+_N_WARM = 3
+
+
+def profiled(program: ProfiledProgram) -> dict[str, Any]:
+    """Warm a program up, profile it, and return rows and events."""
+    torch.manual_seed(0)
+    work = program.make()
+    for _ in range(_N_WARM):
+        work()
+    torch.cuda.synchronize()
+    answers: list[dict[str, Any]] = []
+    with profile(
+        on_trace_ready=lambda found: answers.append(_answer(found)), **program.options
+    ) as running:
+        for _ in range(max(1, program.n_steps)):
+            work()
+            if program.n_steps:
+                running.step()
+    return answers[-1]
+
+
+def nesting(answer: dict[str, Any]) -> dict[tuple[str, str], int]:
+    """Return how often each event of the host is inside which other event.
+
+    Ranges of the program on the device count as inside ``"(device)"``, events of the host without
+    a parent as inside ``"(nothing)"``. Kernels, copies and memsets are left out: they depend on
+    the GPU.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    events = answer["events"]
+    for event in events:
+        if event["device"] == "host":
+            parent = event["parent"]
+            counts[event["name"], "(nothing)" if parent is None else events[parent]["name"]] += 1
+        elif event["is_user_annotation"]:
+            counts[event["name"], "(device)"] += 1
+    return dict(counts)
+
+
+def _answer(found: profile) -> dict[str, Any]:
+    averages = found.key_averages(group_by_input_shape=bool(found.record_shapes))
+    return {"rows": [_row(row) for row in averages], "events": _events(found.events())}
+
+
+def _row(row: FunctionEventAvg) -> dict[str, Any]:
+    return {
+        "name": row.key,
+        "device": _device(row),
+        "is_user_annotation": row.is_user_annotation,
+        "calls": row.count,
+        "self_device_us": round(row.self_device_time_total, 3),
+    }
+
+
+def _device(row: FunctionEvent | FunctionEventAvg) -> str:
+    return "device" if row.device_type == DeviceType.CUDA else "host"
+
+
+def _events(events: EventList) -> list[dict[str, Any]]:
+    numbers = {id(event): number for number, event in enumerate(events)}
+    return [
+        {
+            "name": event.name,
+            "device": _device(event),
+            "is_user_annotation": event.is_user_annotation,
+            "parent": None if event.cpu_parent is None else numbers.get(id(event.cpu_parent)),
+        }
+        for event in events
+    ]

@@ -329,13 +329,6 @@ def answer_of(program: Program) -> dict[str, Any]:
     """Run a program; return its result, or its errors.
 
     The end of a capture raises an error of its own if the capture has failed.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     answer_of(joined)["values"]
-    [2.0, 2.0, 2.0]
     """
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -9,10 +9,9 @@ import torch
 
 import gpulab
 from benchmarks.common.folders import RECORDINGS
-from benchmarks.fidelity.captures import PROGRAMS as CAPTURES
-from benchmarks.fidelity.captures import answer_of
-from benchmarks.fidelity.profiler_programs import PROGRAMS
-from benchmarks.fidelity.profiler_tables import nesting, profiled
+from tests.support.captures import PROGRAMS as CAPTURES
+from tests.support.captures import answer_of
+from tests.support.profiled_programs import PROGRAMS, nesting, profiled
 
 RECORDED = json.loads((RECORDINGS / "h100-structure.json").read_text("utf-8"))
 

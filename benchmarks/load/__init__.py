@@ -1,1 +1,0 @@
-"""Memory and time that gpulab needs on a machine for many learners, or for one all day."""
