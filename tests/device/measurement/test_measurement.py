@@ -368,3 +368,13 @@ def test_drawing_counts_what_lies_off_its_axis() -> None:
     assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
     assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
     assert len(texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 9e-3)))) == len(shown) - 1
+
+
+def test_drawing_has_units_and_source_on_its_axis() -> None:
+    """The axis has round numbers, a unit and the device, and the counts are at the side."""
+    assert texts_of(TAKEN) == [
+        *["4", "0", "samples"],
+        *["24.5", "24.6", "24.7", "24.8", "24.9"],
+        "duration per call in µs (NVIDIA H200, measured)",
+        "bars: samples, line: median, band: 95 % interval",
+    ]
