@@ -154,18 +154,6 @@ def test_what_cannot_be_replaced_is_told(tmp_path: Path, name: str, reason: str)
     assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_a_file_that_nobody_may_write_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file without permission to write is not replaced, although its folder would allow it."""
-    path = tmp_path / "found.json"
-    path.write_text("old")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(NotSavedError, match="Permission denied; give a file in a folder that"):
-        disk.write_whole(path, b"new")
-    assert path.read_text() == "old"
-
-
 # Files that grow
 
 

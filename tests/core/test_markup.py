@@ -34,10 +34,3 @@ def test_a_cell_of_html_is_left_as_it_is() -> None:
         '<table><tbody><tr><th scope="row"><b>a</b></th><td><i>b</i></td>'
         f"<td>{clean('<u>')}</td></tr></tbody></table>"
     )
-
-
-def test_empty_table() -> None:
-    """A table without rows has only its headings."""
-    assert table([], headings=["x"]) == (
-        '<table><thead><tr><th scope="col">x</th></tr></thead><tbody></tbody></table>'
-    )

@@ -1,7 +1,6 @@
 """The report on a machine gives a reason and a cure for each gap, and no guesses."""
 
 import ctypes
-import importlib.metadata
 import platform
 import re
 import sys
@@ -310,21 +309,6 @@ def test_versions_outside_the_range_are_reported(monkeypatch: pytest.MonkeyPatch
         "its self-check",
     )
     assert rows["Python"].instead == "nothing; make an environment with Python 3.11 to 3.14"
-
-
-def test_missing_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without JupyterLab the report says how to install it."""
-
-    def missing(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert _rows()["JupyterLab"] == DiagnosisRow(
-        "JupyterLab",
-        "not installed",
-        "the lessons need it",
-        "plain Python; or pip install jupyterlab",
-    )
 
 
 @pytest.mark.parametrize(

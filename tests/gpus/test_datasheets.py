@@ -11,7 +11,6 @@ from gpulab.gpus import by_driver_name, gpu, is_known, names, why_unknown
 from gpulab.gpus._datasheets import is_extrapolated
 from gpulab.tracing.profiling import capture
 
-UNRECORDED = [name for name in names() if not gpu(name).recorded]
 TYPES = {"float16", "bfloat16", "tf32", "float32", "float64"}
 FIGURES = {
     *("n_sms", "memory_bytes", "l2_bytes", "bandwidth_bytes_per_s", "link_bytes_per_s"),
@@ -152,13 +151,6 @@ def test_every_gpu_can_be_a_virtual_one(name: str) -> None:
         assert torch.cuda.get_device_properties(0).multi_processor_count == gpu(name).n_sms
         assert start.elapsed_time(end) > 0
         assert y[0, 0].item() == 64
-
-
-def test_a_gpu_says_whether_it_was_recorded() -> None:
-    """Only the H200 was recorded; every other GPU says that it is extrapolated."""
-    assert gpu("H200").basis == "recorded on one"
-    assert len(UNRECORDED) == len(names()) - 1
-    assert {gpu(name).basis for name in UNRECORDED} == {"extrapolated from its data sheet"}
 
 
 def test_the_nearest_name_is_proposed() -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from gpulab import gpus
-from gpulab.core.errors import UnknownNameError
 from gpulab.gpus import Roof, at_clocks, data_sheet
 
 A100 = Roof("data sheet", {"float16": 312e12, "float32": 19.5e12}, 2e12)
@@ -21,15 +20,6 @@ def test_the_exercise_of_the_a100() -> None:
 def test_the_attainable_rate_is_the_lower_limit(intensity: float, expected: float) -> None:
     """The attainable rate is limited by bandwidth left of the ridge, and by the peak after it."""
     assert A100.attainable(intensity, "float16") == expected
-
-
-def test_an_unknown_type_is_refused() -> None:
-    """An unknown type raises an error that lists the types with a peak."""
-    with pytest.raises(UnknownNameError) as error:
-        A100.ridge("float17")
-    assert str(error.value) == (
-        "unknown arithmetic 'float17'; did you mean 'float16'? Known: float16, float32"
-    )
 
 
 def test_a_data_sheet_is_the_table_of_gpus() -> None:

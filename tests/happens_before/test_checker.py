@@ -231,14 +231,17 @@ def test_a_read_does_not_hide_the_write_before_it() -> None:
     assert places(checker) == [("train.py:1", "train.py:3")]
 
 
-def test_a_freed_tensor_is_named_as_it_was() -> None:
-    """The report names the freed tensor, not the one that took its memory."""
-    checker, block = Checker(), Allocation(A, 0x1000, 4096)
-    checker.launch(B, "mul", [read("old")._replace(label="old")], ("train.py", 1))
-    checker.free("old", block)
-    checker.allocate("new", block)
-    checker.launch(A, "fill_", [write("new")._replace(label="new")], ("train.py", 2))
-    assert [hazard.tensor for hazard in checker.hazards] == ["old"]
+def test_a_piece_of_a_freed_block_inherits_its_own_part() -> None:
+    """A write to the reused piece replaces all that the piece inherited, and nothing else."""
+    checker = Checker()
+    checker.launch(A, "fill_", [write("old")], ("train.py", 1))
+    checker.launch(A, "mul", [read("old", extent((64,), (1,), 0, ITEMSIZE))], ("train.py", 2))
+    checker.free("old", Allocation(A, 0x1000, 4096))
+    checker.allocate("new", Allocation(A, 0x1400, 1024))
+    # The write was cut into three pieces, and the read is in the first.
+    assert checker.n_recorded == 4
+    checker.launch(A, "fill_", [write("new", extent((256,), (1,), 0, ITEMSIZE))], ("train.py", 3))
+    assert checker.n_recorded == 4
 
 
 def test_a_device_wait_is_for_one_device() -> None:
@@ -250,15 +253,6 @@ def test_a_device_wait_is_for_one_device() -> None:
     checker.host_access(read("a"), "sum", ("train.py", 3))
     checker.host_access(read("b"), "sum", ("train.py", 4))
     assert places(checker) == [("train.py:2", "train.py:4")]
-
-
-def test_host_memory_that_is_gone_is_forgotten() -> None:
-    """Uses of host memory are dropped when it dies, since its allocator waits for copies."""
-    checker = Checker()
-    checker.launch(A, "copy_", [write("host")], ("train.py", 1))
-    checker.forget("host")
-    checker.host_access(read("host"), "sum", ("train.py", 2))
-    assert checker.hazards == ()
 
 
 @pytest.mark.slow
@@ -413,15 +407,6 @@ def test_what_the_host_has_seen_done_makes_room() -> None:
             checker.host_wait_stream(A)
         checker.launch(A, "add", [write("x", extent((1,), (1,), 2 * index, 1))], ("train.py", 1))
     assert checker.n_recorded == 1
-
-
-def test_a_stream_with_events_alone_has_no_work() -> None:
-    """Streams are counted if something was launched on them."""
-    checker = Checker()
-    checker.record(A)
-    assert not checker.operations
-    checker.launch(B, "add", [], ("", 0))
-    assert checker.operations == {B: 1}
 
 
 def test_an_access_to_the_first_byte_of_a_block_is_remembered() -> None:

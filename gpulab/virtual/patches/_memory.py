@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import C, device_index
 from gpulab.virtual.patches._cuda_graphs import new_pool
+from gpulab.virtual.patches._unsupported import unsupported_error
 from gpulab.virtual.simulator import Machine, active
 from gpulab.virtual.simulator.memory import (
     Allocator,
@@ -31,31 +31,11 @@ _KNOWS_POOLS = torch.__version__ >= "2.13"
 
 
 class MemPool:
-    """A pool of device memory for allocations inside ``torch.cuda.use_mem_pool``.
+    """A pool of device memory for allocations inside ``torch.cuda.use_mem_pool``."""
 
-    Parameters
-    ----------
-    allocator, use_on_oom, no_split
-        Must have their defaults.
-
-    Raises
-    ------
-    NotModelledError
-        If one of them is given.
-    """
-
-    def __init__(
-        self,
-        allocator: object = None,
-        use_on_oom: bool = False,  # noqa: FBT001, FBT002 # torch's signature
-        no_split: bool = False,  # noqa: FBT001, FBT002 # as above
-    ) -> None:
-        options = {"allocator": allocator, "use_on_oom": use_on_oom, "no_split": no_split}
-        for name in (name for name, value in options.items() if value):
-            raise NotModelledError(
-                f"the virtual GPU has no model of torch.cuda.MemPool({name}); "
-                f"leave {name} out, or use a CUDA GPU"
-            )
+    def __init__(self, *args: object, **options: object) -> None:
+        if any(args) or any(options.values()):
+            raise unsupported_error("the options of torch.cuda.MemPool", "leave them out")
         self._memory = active().gpu.memory
         self._id = new_pool()
         self._memory.pools.retain(self._id)

@@ -19,7 +19,6 @@ from gpulab.device.clocks import (
     to_frame,
     try_read,
     watch,
-    watch_by,
 )
 from gpulab.device.clocks._reading import reasons_of
 from gpulab.virtual.simulator.nvml import READ_NS
@@ -142,12 +141,6 @@ def test_refused_parts_are_none(nvml: FakeNvml) -> None:
     assert (reading.sm_mhz, reading.temperature_c) == (1000, 60)
 
 
-def test_older_package_knows_an_older_name(nvml: FakeNvml) -> None:
-    """The reasons are read through a package that lacks the newer function."""
-    del vars(nvml.module)["nvmlDeviceGetCurrentClocksEventReasons"]
-    assert read().reasons == ("hardware slowdown",)
-
-
 def test_reasons_that_nobody_gives_are_none(nvml: FakeNvml) -> None:
     """No reasons are an empty tuple, and unreadable reasons are None."""
     nvml.answers["GetCurrentClocksEventReasons"] = lambda _handle: 0
@@ -224,19 +217,6 @@ def test_gpu_is_found_by_its_uuid(nvml: FakeNvml, monkeypatch: pytest.MonkeyPatc
     nvml.answers["GetHandleByUUID"] = nvml.refuser(NOT_FOUND)
     _nvml.forget()
     assert (read().sm_mhz, read(0).sm_mhz) == (1001, 1000)
-
-
-def test_gpu_is_looked_up_again_once_cuda_runs(
-    nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A guess from the environment is replaced as soon as torch knows the GPU."""
-    nvml.answers["GetHandleByUUID"] = lambda _uuid: 7
-    assert read(0).sm_mhz == 1000
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(
-        torch.cuda, "get_device_properties", lambda _device: SimpleNamespace(uuid="a")
-    )
-    assert read(0).sm_mhz == 1007
 
 
 def test_nvml_is_opened_once(nvml: FakeNvml) -> None:
@@ -358,19 +338,3 @@ def test_host_is_ahead_by_one_period_at_most() -> None:
         list(watch(matmuls(), duration_s=0.1, period_s=0.01))
         torch.cuda.synchronize()
         assert 0.1 < time.perf_counter() - began_s < 0.1 + 0.01 + 0.002
-
-
-def test_watching_by_a_look_asks_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`watch_by` takes its readings from the given function, not from the driver."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-
-    def look() -> Reading:
-        return Reading(time.perf_counter(), power_w=1.5)
-
-    with gpulab.virtual_gpu("H200"):
-        readings = list(watch_by(matmuls(), look, duration_s=0.3, period_s=0.1))
-        assert torch.cuda.current_stream().query()  # nothing is left behind
-    times_s = [reading.at_s - readings[0].at_s for reading in readings]
-    assert [round(time_s, 2) for time_s in times_s] == [0.0, 0.1, 0.2, 0.3]
-    assert {reading.power_w for reading in readings} == {1.5}
-    assert {reading.sm_mhz for reading in readings} == {None}

@@ -141,11 +141,13 @@ def test_sizes_must_fit_the_readings() -> None:
     assert str(error.value) == "1 batch_sizes for 2 readings; give one size for each reading"
 
 
-@pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.5, float("nan")])
-def test_tolerance_is_a_share(tolerance: float) -> None:
-    """Both functions refuse a tolerance outside 0 to 1."""
-    message = f"tolerance={tolerance}; it must be between 0 and 1, such as 0.01 for 1 %"
-    for verdict in (summarize, flag):
-        with pytest.raises(InvalidOptionError) as error:
-            verdict([], tolerance=tolerance)
-        assert str(error.value) == message
+def test_idle_alone_is_idle() -> None:
+    """If all readings are idle, the regime is idle."""
+    assert summarize([at(345, "idle")] * 2) == Regime("idle", "the GPU was idle at every reading")
+
+
+def test_samples_without_a_clock_are_not_flagged() -> None:
+    """Samples with an unknown clock are not flagged."""
+    assert flag([None, *of_clock(1980, 1980)], [2, 1, 1]) == (False,) * 4
+    assert flag([None, Reading(0.0)]) == (False, False)
+    assert flag([]) == ()

@@ -149,12 +149,6 @@ def test_the_pace_of_the_host_is_in_the_line() -> None:
     assert rows["Python per call"] == "24.0 µs: launch-bound in a loop"
 
 
-def test_label_leads_the_line() -> None:
-    """The line starts with the label, joined to one line."""
-    assert str(replace(TAKEN, label=" C = A @\n B ")) == f"C = A @ B: {TAKEN}"
-    assert str(replace(TAKEN, label=" \n ")) == str(TAKEN)
-
-
 def test_statistics_are_those_of_the_samples() -> None:
     """Median, interval and spread are computed from the samples, in seconds per call."""
     assert TAKEN.n_samples == 41
@@ -191,16 +185,6 @@ def test_nothing_is_lost_in_json(measurement: Measurement) -> None:
     """A round trip through JSON or a dict gives an equal record."""
     assert Measurement.from_json(measurement.to_json()) == measurement
     assert Measurement.from_dict(measurement.to_dict()) == measurement
-
-
-def test_optional_fields_may_be_left_out() -> None:
-    """Integers are read as seconds, and fields with a default may be missing."""
-    data = TAKEN.to_dict()
-    for name in ("findings", "inner_loops", "n_warmup", "label", "stopped_by"):
-        del data[name]
-    assert Measurement.from_dict({**data, "samples_s": [1, 2]}) == Measurement(
-        (1.0, 2.0), "events", "measured", HERE, n_warmup=0
-    )
 
 
 OTHER = "they are no measurement: give another file"
@@ -331,21 +315,6 @@ def test_html_has_a_drawing_with_a_text_alternative() -> None:
     )
 
 
-def texts_of(measurement: Measurement) -> list[str | None]:
-    """Return the texts of the drawing, in order."""
-    return [text.text for text in html_of(measurement).iter(f"{SVG}text")]
-
-
-def test_drawing_has_units_and_source_on_its_axis() -> None:
-    """The axis has round numbers, a unit and the device, and the counts are at the side."""
-    assert texts_of(TAKEN) == [
-        *["4", "0", "samples"],
-        *["24.5", "24.6", "24.7", "24.8", "24.9"],
-        "duration per call in µs (NVIDIA H200, measured)",
-        "bars: samples, line: median, band: 95 % interval",
-    ]
-
-
 @pytest.mark.parametrize(
     ("method", "source"),
     [
@@ -386,3 +355,26 @@ def test_span_of_impossible_times_is_refused(start_s: float, end_s: float) -> No
         f"start_s={start_s}, end_s={end_s}; "
         "both must be finite seconds, at most 1e+12, and the end not before the start"
     )
+
+
+def texts_of(measurement: Measurement) -> list[str | None]:
+    """Return the texts of the drawing, in order."""
+    return [text.text for text in html_of(measurement).iter(f"{SVG}text")]
+
+
+def test_drawing_counts_what_lies_off_its_axis() -> None:
+    """Outliers do not stretch the axis, but are counted beside it."""
+    shown = texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 1e-6, 9e-3, 8e-3)))
+    assert "\N{LEFTWARDS ARROW} 1 down to 1.00 µs" in shown
+    assert "2 up to 9.00 ms \N{RIGHTWARDS ARROW}" in shown
+    assert len(texts_of(replace(TAKEN, samples_s=(*SAMPLES_S, 9e-3)))) == len(shown) - 1
+
+
+def test_drawing_has_units_and_source_on_its_axis() -> None:
+    """The axis has round numbers, a unit and the device, and the counts are at the side."""
+    assert texts_of(TAKEN) == [
+        *["4", "0", "samples"],
+        *["24.5", "24.6", "24.7", "24.8", "24.9"],
+        "duration per call in µs (NVIDIA H200, measured)",
+        "bars: samples, line: median, band: 95 % interval",
+    ]

@@ -82,18 +82,6 @@ def test_a_learnt_mask_gets_its_gradient(gpu: VirtualGpu) -> None:
         assert torch.allclose(ours.cpu(), theirs, atol=1e-4)
 
 
-def test_attention_with_dropout_runs_as_the_kernels_without(gpu: VirtualGpu) -> None:
-    """Dropout is part of the kernels, and its gradients are those of what it kept."""
-    query, key, value = (item.cuda().requires_grad_() for item in inputs(1, 2, 8, 16))
-    kernels(gpu)
-    out = functional.scaled_dot_product_attention(query, key, value, dropout_p=0.5)
-    assert kernels(gpu) == ["scaled_dot_product_attention"]
-    # The result is linear in the values: its gradient by them, times them, is the result.
-    (slope,) = torch.autograd.grad(out.sum(), value)
-    assert kernels(gpu)[-1] == "scaled_dot_product_attention_backward"
-    assert torch.allclose((slope * value).sum().cpu(), out.sum().cpu(), atol=1e-4)
-
-
 @pytest.mark.slow  # it imports PyTorch's compiler
 @pytest.mark.filterwarnings("ignore")  # PyTorch says that it is slow without the compiler
 def test_attention_with_a_function_is_refused_by_name(gpu: VirtualGpu) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812 # PyTorch's own name for it
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import gpulab
 from gpulab.core.torch_private import has_kernel
 from gpulab.virtual.operators import MODELS
 from gpulab.virtual.patches import _autocast as autocast
@@ -204,3 +205,14 @@ def test_two_half_types_have_no_widest_type() -> None:
     with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
         torch.addcmul(x, x, x)
     assert str(error.value) == "Unexpected floating ScalarType in at::autocast::prioritize"
+
+
+def test_autocast_switched_on_before_is_on_inside() -> None:
+    """If autocast for CUDA is already on, the virtual GPU casts from its start."""
+    torch.set_autocast_enabled("cuda", True)  # noqa: FBT003 # torch's signature
+    try:
+        with gpulab.virtual_gpu("H200"):
+            x = torch.ones(4, 4, device="cuda")
+            assert (x @ x).dtype == torch.float16
+    finally:
+        torch.set_autocast_enabled("cuda", False)  # noqa: FBT003 # torch's signature

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.virtual import Kind, VirtualGpu
+from gpulab.virtual import VirtualGpu
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -76,23 +76,6 @@ def test_an_ordered_forward_has_no_hazard_in_backward() -> None:
         (y * z).sum().backward()
         x.grad.add_(1)  # type: ignore[union-attr] # set by backward
     assert list(found) == []
-
-
-def test_backward_on_one_stream_adds_no_waits(gpu: VirtualGpu) -> None:
-    """A backward pass whose operators are all on one stream records kernels and no waits.
-
-    That the program has recorded operators on another stream before changes nothing.
-    """
-    x = torch.ones(4, device="cuda", requires_grad=True)
-    with torch.cuda.stream(torch.cuda.Stream()):
-        torch.zeros(4, device="cuda").copy_(torch.ones(4))
-        torch.exp(x.detach().clone().requires_grad_())
-    y = (x * 2).sum()
-    torch.cuda.synchronize()
-    gpu.machine.gpu.device.forget_records()
-    y.backward()
-    torch.cuda.synchronize()
-    assert {task.kind for task in gpu.machine.gpu.device.records()} == {Kind.KERNEL}
 
 
 @pytest.mark.slow

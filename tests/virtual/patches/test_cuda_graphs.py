@@ -249,3 +249,13 @@ def test_a_capture_leaves_the_generators_as_they_were() -> None:
             "seed is the same as the original seed."
         )
         assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
+    """An error of the program ends the capture and is raised, with PyTorch's warning."""
+    with (
+        pytest.warns(UserWarning, match=r"^The CUDA Graph is empty\. This usually means that"),
+        pytest.raises(ZeroDivisionError),
+    ):
+        capture(lambda: 1 / 0)
+    assert gpu.machine.capture is None

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -129,6 +130,18 @@ def test_supported_clocks(library: ModuleType) -> None:
     clocks = library.nvmlDeviceGetSupportedGraphicsClocks(handle, 3201)
     assert (clocks[0], clocks[1], clocks[-1], len(clocks)) == (1980, 1965, 345, 110)
     assert error_of(library.nvmlDeviceGetSupportedGraphicsClocks, handle, 5)[1] == 6
+
+
+def test_memory_and_processes(library: ModuleType) -> None:
+    """Memory is that of the device, and this process uses it once it has allocated some."""
+    handle = library.nvmlDeviceGetHandleByIndex(0)
+    assert library.nvmlDeviceGetComputeRunningProcesses(handle) == []
+    kept = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    found = library.nvmlDeviceGetMemoryInfo(handle)
+    assert (found.free, found.total) == torch.cuda.mem_get_info()
+    assert found.used == found.total - found.free > kept.nbytes
+    (process,) = library.nvmlDeviceGetComputeRunningProcesses(handle)
+    assert (process.pid, process.usedGpuMemory) == (os.getpid(), found.used)
 
 
 def test_another_thread_reads_without_moving_the_time(

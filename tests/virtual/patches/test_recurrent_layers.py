@@ -10,7 +10,6 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gpulab
 from benchmarks.common.device_records import profiled
-from gpulab.virtual.dispatch import dispatch, observing
 from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 
 
@@ -75,24 +74,6 @@ def test_a_gradient_takes_as_long_without_values() -> None:
                 repr(layer.weight_hh_l0.grad)  # computes it
                 ends_ns.append(gpu.machine.host.now_ns)
     assert ends_ns[:2] == ends_ns[2:4] == ends_ns[4:]
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_a_layer_is_one_operator_however_long_the_sequence(kind: type[nn.RNNBase]) -> None:
-    """A timer's loop is quick, because a layer is simulated as one operator in each pass."""
-    seen: list[str] = []
-
-    def note(func: Any, args: Any, kwargs: Any) -> Any:  # noqa: ANN401 # an operator's
-        seen.append(func.name())
-        return dispatch(func, args, kwargs)
-
-    with gpulab.virtual_gpu("H200", first_use=False):
-        layer, x = kind(4, 4, num_layers=2).cuda(), torch.ones(50, 2, 4, device="cuda")
-        with observing(note):
-            out = layer(x)[0]
-            torch.autograd.backward(out, torch.ones_like(out))
-    assert len(seen) < 20
-    assert {"gpulab::recurrence", "gpulab::recurrence_backward"} <= set(seen)
 
 
 def test_gradients_of_gradients_are_refused_as_with_cudnn() -> None:

@@ -151,21 +151,6 @@ def test_sparse_results_are_refused_by_the_call(use: Callable[[], object], messa
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_default_device_counts_as_the_device() -> None:
-    """A sparse tensor made of numbers is refused if the default device is the GPU."""
-    with torch.device("cuda"):
-        message = refusal_of(lambda: torch.sparse_coo_tensor([[0]], [1.0], (3,)))
-    assert message == of_name("torch.sparse_coo_tensor")
-
-
-@pytest.mark.usefixtures("gpu")
-def test_exporting_a_model_of_the_device_is_refused() -> None:
-    """``torch.export`` of a model on the device is refused, with advice."""
-    model, x = torch.nn.Linear(2, 2).cuda(), torch.ones(1, 2, device="cuda")
-    assert refusal_of(lambda: torch.export.export(model, (x,))) == of_name("torch.export.export")
-
-
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
 @pytest.mark.parametrize(
     ("make", "message"),

@@ -43,11 +43,6 @@ def mark(stream: SimulatedStream, *waits_for: StreamTask) -> StreamTask:
     return StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
 
 
-def copy_in(stream: SimulatedStream, duration_ns: int) -> StreamTask:
-    """Return a copy to the device."""
-    return StreamTask(Kind.COPY_IN, stream, name="copy", demand=FixedDuration(duration_ns, 0))
-
-
 def modelled(stream: SimulatedStream, n_flops: int = 0, n_bytes: int = 0) -> StreamTask:
     """Return a kernel whose duration the cost model gives."""
     accesses = (CacheAccess(1, n_bytes, is_write=False),) if n_bytes else ()
@@ -256,14 +251,6 @@ def check_regime(
     for now_ns in (150 * US**2, 300 * US**2):
         assert device.regime.energy_mj(now_ns) == alone.energy_mj(now_ns)
         assert device.regime.utilization(now_ns) == alone.utilization(now_ns)
-
-
-def test_a_kernel_of_a_fixed_duration_counts_as_use_and_a_copy_does_not() -> None:
-    """The driver's percentage of use counts the time with kernels."""
-    for made, used in ((kernel, 25), (copy_in, 0)):
-        device = SimulatedDevice(H200)
-        run(device, made(device.streams[0], 50 * US**2))
-        assert device.regime.utilization(200 * US**2)[0] == used
 
 
 def test_half_the_clock_doubles_arithmetic_and_spins() -> None:

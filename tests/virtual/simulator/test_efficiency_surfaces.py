@@ -16,7 +16,6 @@ from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     EfficiencySurface,
     SurfacePoint,
     correction,
-    difference,
     nearness,
     packed,
     unpacked,
@@ -39,20 +38,6 @@ def surface(*, scale: float = 1.0) -> EfficiencySurface:
         least=np.array([-0.3, -0.3]),
         most=np.array([0.55, 0.5]),
     )
-
-
-def test_words_differ_by_zero_or_one() -> None:
-    """Two words differ by 0 or 1, and two numbers by the size of their difference."""
-    points = np.array([[0.0, 3.0], [2.0, 3.0], [-1.5, 5.0]])
-    found = difference(np.array([0.0, 3.0]), points, np.array([False, True]))
-    assert found.tolist() == [[0, 0], [2, 0], [1.5, 1]]
-
-
-def test_a_place_is_nearest_to_itself() -> None:
-    """Nearness is 1 at a point, and (1 + d) exp(-d) at the scaled distance d."""
-    apart = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [8.0, 3.0]])
-    found = nearness(apart, np.array([[0.5, 2.0]]), np.array([1.0]))
-    assert found == pytest.approx([1.0, 2 * exp(-1), 3 * exp(-2), (1 + 52**0.5) * exp(-(52**0.5))])
 
 
 def test_nearness_is_a_weighted_sum_of_kernels() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from gpulab.gpus import gpu
 from gpulab.virtual import Kind, SimulatedStream, StreamTask
-from gpulab.virtual.simulator import Capture, Graph
+from gpulab.virtual.simulator import Capture
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host
 from gpulab.virtual.simulator._task import FixedDuration
@@ -131,17 +131,3 @@ def test_a_launch_waits_for_every_branch(device: SimulatedDevice, capture: Captu
         assert (end is not None and end.end_ns) == again[3].end_ns
         assert seeds[-1] == seed
     assert len(device.streams) == 4
-
-
-def test_a_stream_waits_for_all_ends_of_a_graph(device: SimulatedDevice) -> None:
-    """A graph that ends on two streams is done when the later of both is done."""
-    origin, side = device.streams
-    first, short = kernel(origin), kernel(origin)
-    long = StreamTask(Kind.KERNEL, side, name="long", demand=FixedDuration(9_000))
-    capture = Capture(origin, pool=(0, 1))
-    add(capture, first, long, short)
-    graph: Graph = capture.graph()
-    launched = [task for _, task in graph.launch(Host([device], first_use=False), origin)]
-    end = origin.last
-    assert end is not None
-    assert device.finish(end) == launched[1].end_ns

@@ -171,15 +171,6 @@ def test_what_exceeds_the_cache_pushes_itself_out() -> None:
     assert addition(L2Cache(60 * MB), capacity_bytes).hit_bytes == 0
 
 
-def test_the_longest_unused_leaves_first() -> None:
-    """If two of three arrays fit, the first one is evicted."""
-    cache = L2Cache(60 * MB)
-    for surface_point in (1, 2, 3):
-        cache.serve([CacheAccess(surface_point, 12 * MB, is_write=False)])
-    assert cache.serve([CacheAccess(2, 12 * MB, is_write=False)]) == Traffic(12 * MB, 0)
-    assert cache.serve([CacheAccess(1, 12 * MB, is_write=False)]) == Traffic(0, 12 * MB)
-
-
 def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
     """An update in place reads from memory and writes to the cache if it fits."""
     accesses = [CacheAccess(1, MB, is_write=False), CacheAccess(1, MB, is_write=True)]

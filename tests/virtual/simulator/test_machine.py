@@ -19,7 +19,6 @@ from gpulab.virtual.simulator import (
     _entered_machine,
     _machine,
 )
-from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._task import FixedDuration
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
@@ -138,22 +137,6 @@ def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
         machine.mark(machine.gpu.stream, 0, (outside,))
 
 
-def test_kernels_without_time_have_calls_without_time() -> None:
-    """While a layer is unrolled it takes over kernels, but no marks, and calls are free."""
-    machine, unrolled = new_machine(), Unrolled()
-    machine.unrolled = unrolled
-    kernel = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
-    assert machine.launch(kernel, 700, (ACCESS,)) is kernel
-    assert (unrolled.accesses, kernel.stream.last) == ([ACCESS], None)
-    mark = machine.mark(machine.gpu.stream, 0)
-    assert (machine.gpu.stream.last, machine.unrolled) == (mark, unrolled)
-    machine.host.spend(5)
-    assert machine.host.now_ns == 0
-    machine.unrolled = None
-    machine.host.spend(5)
-    assert machine.host.now_ns == 5
-
-
 def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
     """An order makes two marks; a stream that would wait for itself needs none."""
     machine = new_machine()
@@ -167,14 +150,6 @@ def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
     machine.wait_for_stream(side)
     assert (later.start_ns or 0) > (task.end_ns or 0)
     assert side.last is later
-
-
-def test_the_line_of_a_wait_is_noted() -> None:
-    """A mark that waits knows its line, for the error about streams that wait for each other."""
-    machine = new_machine()
-    first = machine.mark(machine.gpu.stream, 0)
-    second = machine.mark(machine.gpu.stream, 0, (first,))
-    assert (first.site, second.site == ("", 0)) == (("", 0), False)
 
 
 def checked(machine: Machine, program: Callable[[Machine, SimulatedStream], None]) -> int:

@@ -25,17 +25,6 @@ def device() -> _Device:
     return _Device()
 
 
-def test_a_dropped_block_is_used_again(device: _Device) -> None:
-    """A released block serves requests with the same next power of two, and no others."""
-    block = device.pinned.allocate(1000, device.new_block)
-    assert block.size_bytes == 1024
-    device.pinned.release(block)
-    assert device.pinned.allocate(513, device.new_block) is block
-    device.pinned.release(block)
-    assert device.pinned.allocate(512, device.new_block) is not block
-    assert device.asked == [1024, 512]
-
-
 def test_a_block_that_a_copy_uses_is_not_used_again(device: _Device) -> None:
     """A released block is reused after all streams that used it are done."""
     block = device.pinned.allocate(64, device.new_block)

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from gpulab.virtual.simulator.memory._statistics import MemoryStatistic
+
 # PyTorch's names of the figures. "Active" blocks are in use by a tensor or by a copy.
 _QUANTITIES = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
 _DURATIONS = ("host_alloc_time", "host_free_time")
@@ -37,7 +39,7 @@ class PinnedAllocator:
         self._is_done = is_done
         self._free: dict[int, list[PinnedBlock]] = defaultdict(list)
         self._pending: list[tuple[PinnedBlock, list[object]]] = []
-        self._figures = {name: _Figure() for name in _QUANTITIES}
+        self._figures = {name: MemoryStatistic() for name in _QUANTITIES}
         self._durations_us: dict[str, list[int]] = {name: [] for name in _DURATIONS}
 
     def allocate(self, size_bytes: int, new_block: Callable[[int], int]) -> PinnedBlock:
@@ -82,23 +84,23 @@ class PinnedAllocator:
     def statistics(self) -> dict[str, Any]:
         """Return the nested dictionary of ``torch.cuda.host_memory_stats``."""
         self._collect()
-        created = self._figures["allocations"]
+        figures = {name: figure.nested()["all"] for name, figure in self._figures.items()}
         return {
-            "num_host_alloc": created.allocated,
-            "num_host_free": created.freed,
-            **{name: figure.nested() for name, figure in self._figures.items()},
+            "num_host_alloc": figures["allocations"]["allocated"],
+            "num_host_free": figures["allocations"]["freed"],
+            **figures,
             **{name: _summary(values) for name, values in self._durations_us.items()},
         }
 
     def reset_peak(self) -> None:
         """Set all peaks to the present values."""
         for figure in self._figures.values():
-            figure.peak = figure.current
+            figure.reset_peak()
 
     def reset_accumulated(self) -> None:
         """Set all totals that only grow back to zero."""
         for figure in self._figures.values():
-            figure.allocated = figure.freed = 0
+            figure.reset_accumulated()
         self._durations_us = {name: [] for name in _DURATIONS}
 
     def _collect(self) -> None:
@@ -112,27 +114,8 @@ class PinnedAllocator:
                 self._pending.append((block, marks))
 
     def _count(self, size_bytes: int, number: str, n_bytes: str) -> None:
-        self._figures[number].change(1 if size_bytes > 0 else -1)
-        self._figures[n_bytes].change(size_bytes)
-
-
-class _Figure:
-    """One figure: its present value, its peak, and the totals of increases and decreases."""
-
-    def __init__(self) -> None:
-        self.current = self.peak = self.allocated = self.freed = 0
-
-    def change(self, amount: int) -> None:
-        self.current += amount
-        self.peak = max(self.peak, self.current)
-        if amount > 0:
-            self.allocated += amount
-        else:
-            self.freed -= amount
-
-    def nested(self) -> dict[str, int]:
-        names = ("current", "peak", "allocated", "freed")
-        return {name: getattr(self, name) for name in names}
+        self._figures[number].change(0, 1 if size_bytes > 0 else -1)
+        self._figures[n_bytes].change(0, size_bytes)
 
 
 def _summary(values: list[int]) -> dict[str, int | float]:
