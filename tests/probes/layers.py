@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.probes.table import Probe, Same, integers, normal, same
+from tests.probes.table import Probe, Same, integers, normal
 
 
 def _trained(make: Callable[[], nn.Module], *sizes: int) -> Callable[[str], object]:
@@ -120,49 +120,14 @@ def _channels_last(d: str) -> tuple[torch.Tensor, bool]:
 
 FAMILIES: dict[str, list[Probe]] = {
     "convolution": [
-        Same("1d", _trained(lambda: nn.Conv1d(3, 4, 3), 2, 3, 8)),
-        Same("2d", _trained(lambda: nn.Conv2d(3, 4, 3, padding=1, stride=2), 2, 3, 8, 8)),
-        Same("3d", _trained(lambda: nn.Conv3d(2, 3, 2), 1, 2, 4, 4, 4)),
-        Same("transposed", _trained(lambda: nn.ConvTranspose2d(3, 2, 3, stride=2), 2, 3, 5, 5)),
         Same("depthwise", _trained(lambda: nn.Conv2d(4, 4, 3, groups=4), 2, 4, 6, 6)),
-        Same(
-            "dilated, no bias",
-            _trained(lambda: nn.Conv2d(2, 2, 3, dilation=2, bias=False), 1, 2, 8, 8),
-        ),
-        Same("same padding", _trained(lambda: nn.Conv2d(2, 2, 3, padding="same"), 1, 2, 6, 6)),
         Same("half", lambda d: nn.Conv2d(3, 4, 3).to(d).half()(normal(d, 2, 3, 8, 8).half())),
         Same("channels last", _channels_last),
-    ],
-    "pooling": [
-        Same("max 2d", _trained(lambda: nn.MaxPool2d(2), 2, 3, 6, 6)),
-        Same(
-            "max with indices, unpooled",
-            lambda d: functional.max_unpool2d(
-                *functional.max_pool2d(normal(d, 1, 2, 4, 4), 2, return_indices=True), 2
-            ),
-        ),
-        Same(
-            "average 1d, 2d, 3d",
-            lambda d: (
-                functional.avg_pool1d(normal(d, 1, 2, 6), 2),
-                functional.avg_pool2d(normal(d, 1, 2, 6, 6), 3, stride=2, padding=1),
-                functional.avg_pool3d(normal(d, 1, 2, 4, 4, 4), 2),
-            ),
-        ),
-        Same("adaptive", _trained(lambda: nn.AdaptiveAvgPool2d((3, 2)), 2, 3, 7, 7)),
-        Same("adaptive to one", _trained(lambda: nn.AdaptiveAvgPool2d(1), 2, 3, 7, 7)),
-        Same("adaptive max", _trained(lambda: nn.AdaptiveMaxPool2d(2), 2, 3, 7, 7)),
-        Same("Lp", lambda d: functional.lp_pool2d(normal(d, 1, 2, 4, 4).abs(), 2, 2)),
     ],
     "norms": [
         Same("batch 1d", _trained(lambda: nn.BatchNorm1d(4), 6, 4)),
         Same("batch 2d", _trained(lambda: nn.BatchNorm2d(3), 2, 3, 4, 4)),
         Same("batch, in evaluation", _normed_in_evaluation),
-        Same("layer", _trained(lambda: nn.LayerNorm(8), 4, 8)),
-        Same("group", _trained(lambda: nn.GroupNorm(2, 4), 2, 4, 5)),
-        Same("instance", _trained(lambda: nn.InstanceNorm2d(3, affine=True), 2, 3, 4, 4)),
-        Same("rms", _trained(lambda: nn.RMSNorm(8), 4, 8)),
-        Same("local response", _trained(lambda: nn.LocalResponseNorm(2), 2, 4, 3, 3)),
         Same(
             "weight norm",
             _trained(lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), 2, 4),
@@ -237,63 +202,13 @@ FAMILIES: dict[str, list[Probe]] = {
             )
         ),
         Same("CrossEntropyLoss", _lost(nn.CrossEntropyLoss(), of_classes=True)),
-        Same("CrossEntropyLoss of probabilities", _lost(nn.CrossEntropyLoss(label_smoothing=0.1))),
         Same(
             "CrossEntropyLoss, weighted",
             _lost(
                 nn.CrossEntropyLoss(weight=torch.arange(1.0, 6.0), ignore_index=2), of_classes=True
             ),
         ),
-        Same("NLLLoss", _lost(nn.NLLLoss(), of_classes=True)),
-        Same("MultiMarginLoss", _lost(nn.MultiMarginLoss(), of_classes=True)),
-        Same(
-            "BCELoss",
-            lambda d: functional.binary_cross_entropy(
-                normal(d, 4).sigmoid(), normal(d, 4).sigmoid()
-            ),
-        ),
-        Same(
-            "triplets and cosines",
-            lambda d: (
-                functional.triplet_margin_loss(normal(d, 3, 4), normal(d, 3, 4), normal(d, 3, 4)),
-                functional.cosine_embedding_loss(
-                    normal(d, 3, 4), normal(d, 3, 4), torch.ones(3).to(d)
-                ),
-                functional.margin_ranking_loss(normal(d, 3), normal(d, 3), torch.ones(3).to(d)),
-            ),
-        ),
-        Same(
-            "GaussianNLLLoss, PoissonNLLLoss",
-            lambda d: (
-                functional.gaussian_nll_loss(normal(d, 3), normal(d, 3), torch.ones(3).to(d)),
-                functional.poisson_nll_loss(normal(d, 3), normal(d, 3).abs()),
-            ),
-        ),
         Same("CTC", _ctc),
-    ],
-    "images": [
-        *same(
-            {
-                "interpolate": lambda d: [
-                    functional.interpolate(normal(d, 1, 2, 4, 4), scale_factor=2, mode=mode)
-                    for mode in ("nearest", "bilinear", "bicubic", "area", "nearest-exact")
-                ],
-                "interpolate 1d and 3d": lambda d: (
-                    functional.interpolate(normal(d, 1, 2, 4), size=7, mode="linear"),
-                    functional.interpolate(
-                        normal(d, 1, 2, 2, 2, 2), size=(3, 3, 3), mode="trilinear"
-                    ),
-                ),
-                "grid_sample and affine_grid": lambda d: functional.grid_sample(
-                    normal(d, 1, 2, 4, 4),
-                    functional.affine_grid(normal(d, 1, 2, 3), [1, 2, 3, 3], align_corners=False),
-                    align_corners=False,
-                ),
-                "interpolate backward": _trained(
-                    lambda: nn.Upsample(scale_factor=2, mode="bilinear"), 1, 2, 3, 3
-                ),
-            }
-        )
     ],
     "dropout": [Same("drops a share and scales the rest", _dropped)],
 }

@@ -142,55 +142,12 @@ FAMILIES: dict[str, list[Probe]] = {
     "arithmetic": [
         *same(
             {
-                "elementary functions": lambda d: [
-                    getattr(normal(d, 6).abs() + 0.1, name)()
-                    for name in (
-                        *("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid"),
-                        *("log1p", "expm1", "log2", "log10", "exp2", "reciprocal", "erf", "erfc"),
-                        *("lgamma", "digamma", "atan", "asinh", "sinh", "cosh", "square", "frac"),
-                    )
-                ],
-                "special functions": lambda d: [
-                    f(normal(d, 4).abs() / 3)
-                    for f in (torch.special.i0, torch.special.ndtr, torch.erfinv, torch.sinc)
-                ],
-                "rounding": lambda d: [
-                    f(normal(d, 6) * 3)
-                    for f in (torch.round, torch.floor, torch.ceil, torch.trunc, torch.sign)
-                ],
-                "two arguments": lambda d: [
-                    f(normal(d, 4).abs(), normal(d, 4).abs() + 1)
-                    for f in (
-                        *(torch.pow, torch.atan2, torch.fmod, torch.remainder, torch.hypot),
-                        *(torch.minimum, torch.maximum, torch.logaddexp, torch.copysign),
-                        *(torch.floor_divide, torch.xlogy, torch.heaviside, torch.nextafter),
-                    )
-                ],
-                "clamp, lerp, addcmul, addcdiv": lambda d: (
-                    normal(d, 4).clamp(-0.5, 0.5),
-                    torch.lerp(normal(d, 4), normal(d, 4), 0.3),
-                    torch.addcmul(normal(d, 4), normal(d, 4), normal(d, 4), value=2),
-                    torch.addcdiv(normal(d, 4), normal(d, 4), normal(d, 4) + 5),
-                ),
-                "nan_to_num, isnan, isfinite": lambda d: (
-                    torch.tensor([float("nan"), float("inf"), 1.0], device=d).nan_to_num(),
-                    torch.tensor([float("nan"), 1.0], device=d).isnan(),
-                    torch.tensor([float("inf"), 1.0], device=d).isfinite(),
-                ),
-                "comparisons": lambda d: [
-                    f(integers(d, 3, 5), integers(d, 3, 5))
-                    for f in (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)
-                ],
                 "equal, allclose, isclose": lambda d: (
                     torch.equal(normal(d, 2), normal(d, 2)),
                     torch.equal(torch.ones(2, device=d), torch.ones(2, device=d)),
                     torch.allclose(torch.ones(2, device=d), torch.ones(2, device=d) + 1e-9),
                     torch.isclose(torch.ones(2, device=d), torch.ones(2, device=d)),
                 ),
-                "logic": lambda d: [
-                    f(normal(d, 4) > 0, normal(d, 4) > 0)
-                    for f in (torch.logical_and, torch.logical_or, torch.logical_xor)
-                ],
                 "bits": lambda d: (
                     integers(d, 16, 4) & 6,
                     integers(d, 16, 4) | integers(d, 16, 4),
@@ -209,13 +166,6 @@ FAMILIES: dict[str, list[Probe]] = {
                     1 / (normal(d, 3) + 5),
                     2 ** normal(d, 3),
                 ),
-                "activations": lambda d: [
-                    getattr(torch.nn.functional, name)(normal(d, 2, 6))
-                    for name in (
-                        *("relu", "gelu", "silu", "elu", "selu", "leaky_relu", "softplus", "mish"),
-                        *("hardswish", "hardtanh", "logsigmoid", "softsign", "relu6", "glu"),
-                    )
-                ],
             }
         )
     ],
@@ -230,64 +180,7 @@ FAMILIES: dict[str, list[Probe]] = {
                     integers(d, 5, 3).sum(),
                     (normal(d, 3) > 0).sum(),
                 ),
-                "max and min with indices": lambda d: (
-                    normal(d, 3, 4).max(),
-                    normal(d, 3, 4).max(dim=1),
-                    normal(d, 3, 4).min(0),
-                    normal(d, 3, 4).amax(dim=(0, 1)),
-                    normal(d, 3, 4).aminmax(),
-                    normal(d, 3, 4).argmax(),
-                    normal(d, 3, 4).argmin(1),
-                ),
-                "var, std, var_mean": lambda d: (
-                    normal(d, 3, 4).var(),
-                    normal(d, 3, 4).std(1),
-                    torch.var_mean(normal(d, 3, 4), dim=0, correction=0),
-                    torch.std_mean(normal(d, 3, 4)),
-                ),
-                "median, mode, quantile": lambda d: (
-                    normal(d, 5).median(),
-                    normal(d, 3, 5).median(1),
-                    integers(d, 2, 5).mode(),
-                    normal(d, 9).quantile(torch.tensor([0.25, 0.5], device=d)),
-                    normal(d, 5).nanmedian(),
-                ),
-                "all, any, count_nonzero": lambda d: (
-                    (normal(d, 4) > -9).all(),
-                    (normal(d, 3, 4) > 0).any(dim=1),
-                    torch.count_nonzero(normal(d, 3, 4) > 0, dim=0),
-                ),
-                "logsumexp, softmax, log_softmax": lambda d: (
-                    normal(d, 3, 4).logsumexp(1),
-                    normal(d, 3, 4).softmax(0),
-                    normal(d, 3, 4).log_softmax(-1),
-                    normal(d, 3, 4).softmax(-1, dtype=torch.float64),
-                ),
-                "cumulative": lambda d: (
-                    normal(d, 3, 4).cumsum(0),
-                    normal(d, 3, 4).cumprod(1),
-                    normal(d, 5).cummax(0),
-                    normal(d, 5).logcumsumexp(0),
-                    torch.diff(normal(d, 5)),
-                    torch.cumulative_trapezoid(normal(d, 5)),
-                ),
-                "norm": lambda d: (
-                    normal(d, 3, 4).norm(),
-                    normal(d, 3, 4).norm(dim=1, p=1),
-                    torch.linalg.vector_norm(normal(d, 5), ord=3),
-                    torch.nn.functional.normalize(normal(d, 3, 4), dim=1),
-                    torch.dist(normal(d, 3), normal(d, 3)),
-                ),
-                "nansum, nanmean": lambda d: (
-                    torch.tensor([1.0, float("nan")], device=d).nansum(),
-                    torch.tensor([1.0, float("nan")], device=d).nanmean(),
-                ),
-                "covariance, correlation": lambda d: (
-                    torch.cov(normal(d, 3, 8)),
-                    torch.corrcoef(normal(d, 3, 8)),
-                ),
                 "a sum in another type": lambda d: normal(d, 9).half().sum(dtype=torch.float32),
-                "trace": lambda d: normal(d, 3, 3).trace(),
             }
         )
     ],

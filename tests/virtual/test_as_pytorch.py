@@ -7,7 +7,6 @@ import torch
 from torch.nn import functional
 
 import gpulab
-from gpulab.virtual.operators import MODELS
 from gpulab.virtual.simulator import active
 
 
@@ -75,20 +74,6 @@ def test_a_factorization_that_fails_says_so_at_its_line(name: str) -> None:
     assert str(caught.value) == str(expected.value)
 
 
-def test_an_assertion_on_the_device_fails_the_call_that_waits() -> None:
-    """A failed device-side assertion raises its error once, at the next wait."""
-    torch._assert_async(torch.zeros(1, device="cuda"))
-    with pytest.raises(
-        RuntimeError, match=r"^Expected Tensor with single nonzero value"
-    ) as caught:
-        torch.cuda.synchronize()
-    assert caught.value.__notes__ == [
-        "The error comes from aten._assert_async.default, which was launched earlier."
-    ]
-    torch._assert_async(torch.ones(1, device="cuda"))
-    torch.cuda.synchronize()
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) -> None:
     """``native_batch_norm`` of halves may write its statistics to float32, as on a GPU."""
@@ -100,17 +85,6 @@ def test_statistics_of_halves_may_be_asked_for_in_float32(dtype: torch.dtype) ->
     options = {"training": True, "momentum": 0.1, "eps": 0.0, "out": out}
     torch.native_batch_norm(x, ones, zeros, None, None, **options)
     assert [item.tolist() for item in out] == [[[-1, -1], [1, 1]], [2, 4], [1, 0.5]]
-
-
-def test_unique_waits_for_its_size_without_pytorchs_tag() -> None:
-    """``_unique`` waits for its size also in a PyTorch that does not tag it as data-dependent."""
-    assert MODELS["_unique"].host_reads
-    # The backward of index_fill calls _unique.
-    filled = torch.tensor(2.0, device="cuda", requires_grad=True)
-    index = torch.tensor([0, 2, 0], device="cuda")
-    torch.ones(3, 3, device="cuda").index_fill(0, index, filled).sum().backward()
-    assert filled.grad is not None
-    assert filled.grad.item() == 6
 
 
 @pytest.mark.parametrize("index", [slice(None), slice(None, None, 2), (slice(None), 0)])

@@ -51,24 +51,6 @@ def test_a_timeline_has_all_its_operations(virtual: VirtualGpu) -> None:
     assert len(virtual.machine.gpu.device._keepers) == 1
 
 
-def test_a_timeline_reads_its_own_records_alone(
-    virtual: VirtualGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A timeline converts only the records of its own work."""
-    x = torch.ones(4, device="cuda")
-    for _ in range(40):
-        x.add_(1)
-    torch.cuda.synchronize()
-    made = []
-    as_records = device._as_records
-    monkeypatch.setattr(
-        device, "_as_records", lambda kept: made.append(len(kept)) or as_records(kept)
-    )
-    gpulab.timeline(lambda: x + x)
-    assert made == [1]
-    assert virtual.machine.gpu.device.n_pending == 0
-
-
 def test_nested_recordings_have_their_own_records(virtual: VirtualGpu) -> None:
     """Each of two nested recordings has the operations that ran inside it, in order."""
     at, x = virtual.machine.gpu.device, torch.ones(4, device="cuda")

@@ -67,28 +67,24 @@ def of_classes(scores: int) -> Callable[[list[Any]], list[IndexRange]]:
 
 # The CPU's kernels of these trust an index, and would read or write outside of their tensors. Most
 # rely on a check by the forward pass, but here its error may come later. By their arguments.
-_TRUSTING: dict[str, Callable[[Any], IndexRange]] = {
+_TRUSTING: dict[str, Callable[[Any, dict[str, Any]], IndexRange]] = {
     **dict.fromkeys(
         ("nll_loss_backward", "nll_loss2d_backward"),
-        lambda args: IndexRange(args[2], 0, args[1].shape[args[1].dim() > 1] - 1, args[5]),
+        lambda args, _: IndexRange(args[2], 0, args[1].shape[args[1].dim() > 1] - 1, args[5]),
     ),
-    "embedding_dense_backward": lambda args: IndexRange(args[1], 0, args[2] - 1),
-    "_embedding_bag_backward": lambda args: IndexRange(args[1], 0, args[6] - 1),
-    "_embedding_bag_dense_backward": lambda args: IndexRange(args[1], 0, args[5] - 1),
-    "_embedding_bag_per_sample_weights_backward": lambda args: IndexRange(
+    "embedding_dense_backward": lambda args, _: IndexRange(args[1], 0, args[2] - 1),
+    "_embedding_bag_backward": lambda args, _: IndexRange(args[1], 0, args[6] - 1),
+    "_embedding_bag_dense_backward": lambda args, _: IndexRange(args[1], 0, args[5] - 1),
+    "_embedding_bag_per_sample_weights_backward": lambda args, _: IndexRange(
         args[2], 0, len(args[1]) - 1
     ),
-    "max_pool2d_with_indices_backward": lambda args: _of_pool(args[7], args[1], 2),
-    "max_pool3d_with_indices_backward": lambda args: _of_pool(args[7], args[1], 3),
-    "adaptive_max_pool2d_backward": lambda args: _of_pool(args[2], args[1], 2),
-    "adaptive_max_pool3d_backward": lambda args: _of_pool(args[2], args[1], 3),
-    "_ctc_loss": lambda args: _of_labels(args[1], args[3], args[0]),
-    "_ctc_loss_backward": lambda args: _of_labels(args[2], args[4], args[1]),
-    "_segment_reduce_backward": lambda args: _of_segments(
-        args[4],
-        args[5],
-        args[2].shape[args[6] if len(args) > 6 else 0],  # noqa: PLR2004 # the axis
-    ),
+    "max_pool2d_with_indices_backward": lambda args, _: _of_pool(args[7], args[1], 2),
+    "max_pool3d_with_indices_backward": lambda args, _: _of_pool(args[7], args[1], 3),
+    "adaptive_max_pool2d_backward": lambda args, _: _of_pool(args[2], args[1], 2),
+    "adaptive_max_pool3d_backward": lambda args, _: _of_pool(args[2], args[1], 3),
+    "_ctc_loss": lambda args, _: _of_labels(args[1], args[3], args[0]),
+    "_ctc_loss_backward": lambda args, _: _of_labels(args[2], args[4], args[1]),
+    "_segment_reduce_backward": lambda args, options: _of_segments(args[2], **options),
 }
 
 
@@ -106,7 +102,10 @@ def _of_labels(labels: torch.Tensor, lengths: Any, scores: torch.Tensor) -> Inde
     return IndexRange(labels, 0, scores.shape[-1] - 1)
 
 
-def _of_segments(lengths: torch.Tensor | None, offsets: torch.Tensor, n_rows: int) -> IndexRange:
+def _of_segments(
+    data: torch.Tensor, lengths: Any = None, offsets: Any = None, axis: int = 0, **_: object
+) -> IndexRange:
+    n_rows = data.shape[axis]
     if lengths is None:
         return IndexRange(offsets, 0, n_rows)
     return IndexRange(lengths.sum(-1), n_rows, n_rows)
@@ -123,7 +122,7 @@ def never_trusting(name: str, compute: Callable[..., Any]) -> Callable[..., Any]
 
     @wraps(compute)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if not args[0].is_meta and not (indices := range_of(args)).holds():
+        if not args[0].is_meta and not (indices := range_of(args, kwargs)).holds():
             raise IndexError(
                 f"an index of {name} is out of range: not from {indices.least} to "
                 f"{indices.greatest}; check the classes or indices that the program gives to it "

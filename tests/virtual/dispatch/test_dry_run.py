@@ -13,7 +13,6 @@ import gpulab
 from benchmarks.operators.recorded_errors import differences, load
 from benchmarks.operators.wrong_calls import wrong_calls
 from benchmarks.operators.wrong_inputs import try_all, virtual
-from gpulab.virtual.dispatch import _cpu_errors
 
 N_LINES = 150
 MODES = pytest.mark.parametrize("with_values", [True, False])
@@ -152,25 +151,6 @@ def test_a_dry_run_names_a_kernel_of_cuda() -> None:
         torch.ones(2, dtype=torch.int64, device="cuda").frac()
     assert str(raised.value) == "\"frac_cuda\" not implemented for 'Long'"
     assert "_error_of" not in [entry.name for entry in raised.traceback]
-
-
-@pytest.mark.parametrize(
-    ("error", "is_raised"),
-    [
-        (RuntimeError("dilation should be greater than zero"), True),
-        (RuntimeError("size mismatch, got 3 and 4"), True),
-        (NotImplementedError("\"exp_cpu\" not implemented for 'Long'"), True),
-        (NotImplementedError("Could not run 'aten::x' with the 'CPU' backend"), False),
-        (RuntimeError("mixed dtype (CPU): all inputs must share same datatype."), False),
-        (RuntimeError(" Sort does not support complex dtypes on CPU"), True),
-        (RuntimeError("ZeroDivisionError"), False),
-        (IndexError("index 0 is out of bounds for dimension 0 with size 0"), False),
-        (torch.linalg.LinAlgError("the matrix is singular"), False),
-    ],
-)
-def test_which_errors_of_the_cpu_count(error: Exception, *, is_raised: bool) -> None:
-    """Those of arguments do; those of values and of the CPU alone do not."""
-    assert _cpu_errors.is_about_arguments(error) is is_raised
 
 
 def test_smaller_sizes_refuse_nothing_that_fits() -> None:

@@ -96,12 +96,3 @@ def test_results_have_the_strides_of_pytorch(operation: Operation) -> None:
     with gpulab.virtual_gpu("H200"):
         on_device = operation(torch.ones(10, 5, device="cuda").t())
         assert (on_device.shape, on_device.stride()) == (on_host.shape, on_host.stride())
-
-
-def test_mismatched_shapes_raise_the_error_of_pytorch() -> None:
-    """A matmul of shapes that do not fit raises the same message as on the host."""
-    with pytest.raises(RuntimeError) as on_host:
-        torch.ones(3, 4) @ torch.ones(3, 4)
-    with gpulab.virtual_gpu("H200"), pytest.raises(RuntimeError) as on_device:
-        torch.ones(3, 4, device="cuda") @ torch.ones(3, 4, device="cuda")
-    assert str(on_device.value) == str(on_host.value)

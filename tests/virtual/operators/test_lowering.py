@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch.nn import functional
 
 from gpulab.virtual import KernelWork, Kind, VirtualGpu
 from gpulab.virtual.operators import lower, operator_of
-from gpulab.virtual.operators._operator_call import COPY
 from gpulab.virtual.tensors._storage import layout_of
 
 aten = torch.ops.aten
@@ -40,11 +38,6 @@ HALF = torch.float16
 def empty(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Return a tensor without values."""
     return torch.empty(sizes, dtype=dtype, device=META)
-
-
-def test_the_name_of_an_operator_has_no_overload_and_no_underscore() -> None:
-    """Overloads and the in-place form of an operator share one name."""
-    assert operator_of(aten.add_.Tensor).name == operator_of(aten.add.Scalar).name == "add"
 
 
 @pytest.mark.parametrize(
@@ -134,31 +127,6 @@ def test_tf32_is_used_where_it_is_allowed() -> None:
     assert work(aten.mm.default, empty(64, 64), empty(64, 64)).arithmetic == "float32"
 
 
-def test_operators_of_several_kernels_launch_several(gpu: VirtualGpu) -> None:
-    """``topk`` of long rows launches 20 kernels, a sort of many rows 3, a group norm 3."""
-    x = torch.ones(4, 64, 8, 8, device="cuda")
-    long = torch.ones(100, 9_000, device="cuda")
-    assert len(names(gpu, lambda: long.topk(2))) == 20
-    rows = torch.ones(8, 64, device="cuda")
-    sorted_rows = names(gpu, lambda: rows.sort(-1))
-    assert sorted_rows == [COPY, "arange", "copy indices", COPY, "block sort"]
-    assert names(gpu, lambda: functional.group_norm(x, 8)) == ["moments", "normalize"]
-    weight = torch.ones(64, device="cuda")
-    normed = names(gpu, lambda: functional.group_norm(x, 8, weight, weight))
-    assert normed == ["moments", "scale and shift", "native_group_norm"]
-
-
-def test_images_by_channels_are_copied_for_a_convolution(gpu: VirtualGpu) -> None:
-    """A convolution copies images in the usual layout, but not those in ``channels_last``."""
-    x = torch.ones(2, 64, 8, 8, device="cuda", dtype=torch.float16)
-    weight = torch.ones(64, 64, 3, 3, device="cuda", dtype=torch.float16)
-    plain = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
-    assert plain == [*["to channels last"] * 2, "convolution", "to channels first"]
-    x, weight = (item.to(memory_format=torch.channels_last) for item in (x, weight))
-    lasting = names(gpu, lambda: functional.conv2d(x, weight, padding=1))
-    assert lasting == ["convolution"]
-
-
 def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
     """One launch takes at most 110 tensors, or 64 pairs, which is what its arguments can hold."""
     tensors = [torch.ones(4, device="cuda") for _ in range(129)]
@@ -168,17 +136,6 @@ def test_lists_of_tensors_are_split_into_launches(gpu: VirtualGpu) -> None:
     assert names(gpu, lambda: torch._foreach_add_(pairs, pairs)) == ["_foreach_add"] * 2
     norms = names(gpu, lambda: torch._foreach_norm(pairs))
     assert norms == ["fill", "_foreach_norm", "sums of chunks"]
-
-
-def test_a_selection_by_values_takes_the_time_of_a_kernel(gpu: VirtualGpu) -> None:
-    """An operator whose shape depends on values runs on the device, and the host waits for it."""
-    x = torch.ones(1 << 20, device="cuda")
-    mask = x > 0
-    counted = ["partial counts", "count", "start selection", "select"]
-    for select, found in ((x.nonzero, counted), (lambda: x[mask], [*counted, "index"])):
-        assert names(gpu, select) == found
-        records = gpu.machine.gpu.device.records()[-len(found) :]
-        assert sum(item.end_ns - item.start_ns for item in records) > 4_000
 
 
 def test_a_write_by_an_index_touches_only_its_places() -> None:
