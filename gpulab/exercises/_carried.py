@@ -21,16 +21,9 @@ _SKELETON = "def benchmark(fn):\n    ...\n"
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A version of the learner's benchmark, to go on with.
+    """A version of the learner's benchmark, to go on with; the last line of the code checks it.
 
-    Attributes
-    ----------
-    code
-        The code for the cell; the last line checks it.
-    said
-        Where the code is from, and what to do.
-    is_placed
-        Whether the cell was replaced by the code.
+    ``said`` is where the code is from and what to do. ``is_placed`` says that it is in the cell.
     """
 
     code: str

@@ -86,17 +86,11 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class ClaimReview:
-    """A claim with its value on each GPU, and whether it is true there.
+    """A fact of a lesson with its value on each GPU, and whether it is true there.
 
-    Attributes
-    ----------
-    text
-        The fact.
-    worlds
-        Name, value and truth for the virtual GPU, each recorded GPU and yours. The truth is None
-        if there is no value.
-    why
-        Where the GPUs disagree, and why it may be false here; empty if they agree.
+    ``worlds`` has name, value and truth for the virtual GPU, each recorded one and yours; the
+    truth is None without a value. ``why`` says where they disagree, and why the fact may be false
+    here; it is empty if they agree.
     """
 
     text: str

@@ -38,22 +38,9 @@ _TITLE = "What the class predicted"
 class ClassQuestion:
     """The guesses of a class in one prediction.
 
-    Attributes
-    ----------
-    name
-        Lesson and name of the prediction.
-    question
-        Text of the question.
-    counts
-        Each answer, or range of answers, and how many learners gave it.
-    n_drawn
-        Number of learners who drew a curve; these are not in ``counts``.
-    outcomes
-        The outcomes that the learners saw, the most frequent first.
-    n_right
-        Number of learners whose guess was right, among ``n_scored``.
-    n_scored
-        Number of learners who guessed and then saw the outcome.
+    ``counts`` has each answer, or range of answers, and how many learners gave it; those who drew
+    a curve are only in ``n_drawn``. ``outcomes`` are what the learners saw, the most frequent
+    first. Of ``n_scored`` who guessed before they saw it, ``n_right`` were right.
     """
 
     name: str
@@ -81,19 +68,10 @@ class ClassQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClassReview:
-    """The predictions of a class, without names.
+    """The predictions of a class in the order of the lessons, without names.
 
-    Attributes
-    ----------
-    n_learners
-        Learners whose file was read.
-    questions
-        The predictions, in the order of the lessons.
-    left_out
-        Files that could not be used, with the reasons. Do not show them to the class: their
-        paths may contain learners' names.
-    is_revealed
-        Whether the outcomes are shown.
+    ``left_out`` has the files that could not be used, with the reasons. Do not show them to the
+    class: their paths may contain learners' names. ``is_revealed`` shows the outcomes.
     """
 
     n_learners: int

@@ -113,18 +113,9 @@ class SketchAxes:
 
 @dataclass(frozen=True, slots=True)
 class DrawingReview:
-    """A drawing compared with the outcome.
+    """A drawing compared with the outcome, in the words of the lesson and as a figure of both.
 
-    Attributes
-    ----------
-    tone
-        Colour, sign and word of the verdict.
-    message
-        How far the drawing was from the outcome, in the words of the lesson.
-    figure
-        Figure of the measured curve over the drawing.
-    is_right
-        Whether the most important quantity counts as right; None without a drawing.
+    ``is_right`` says whether the most important quantity counts as right; None without a drawing.
     """
 
     tone: _html.Tone

@@ -72,3 +72,6 @@ class Fields:
 
     def _parts_of(self, texts: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
         return zip(texts, self.parts, strict=True)
+
+
+SECONDS = Fields("number", ("answer",), (NUMBER,), "s")

@@ -42,23 +42,12 @@ _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
 @dataclass(frozen=True, slots=True)
 class GuessReview:
-    """A guess compared with the outcome.
+    """A guess compared with the outcome: the verdict, and a message with both and what follows.
 
-    Attributes
-    ----------
-    tone
-        Colour, sign and word of the verdict.
-    message
-        The guess, the outcome with its unit, and what follows.
-    ratio
-        Outcome divided by guess; None if one of them is not a positive number. It judges the
-        guess and not the measurement.
-    size
-        How far the guess was off, in the unit of the rule: times, percentage points, a count or
-        percent. None if the rule gives no number.
-    is_right
-        Whether the guess counts as right: it was close or near, or it was the right choice. None
-        without a guess.
+    ``ratio`` is outcome over guess, None unless both are positive; it judges the guess and not the
+    measurement. ``size`` is how far the guess was off, in the unit of the rule: times, percentage
+    points, a count or percent; None if the rule gives no number. ``is_right`` says that the guess
+    was close or near, or the right choice; None without a guess.
     """
 
     tone: _html.Tone

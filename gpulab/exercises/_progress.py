@@ -15,18 +15,10 @@ _STATES = {None: "not yet", False: "tried", True: "right"}
 
 @dataclass(frozen=True, slots=True)
 class ExerciseProgress:
-    """A learner's progress in one exercise.
+    """A learner's progress in one exercise: the numbers of answers, and of hints read.
 
-    Attributes
-    ----------
-    ok
-        True if any answer was right, False if all were wrong, None if there was none.
-    n_tries
-        Number of answers, right or wrong.
-    n_hints
-        Number of hints read.
-    is_further
-        Whether the lesson asks it in "Going further", which you may leave out.
+    ``ok`` is True if any answer was right, False if all were wrong, and None if there was none.
+    ``is_further`` says that the lesson asks it in "Going further", which you may leave out.
     """
 
     ok: bool | None = None

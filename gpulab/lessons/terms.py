@@ -29,26 +29,11 @@ _SEARCH = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One term and what it means.
+    """One term and what it means, in two or three sentences with code between backticks.
 
-    Attributes
-    ----------
-    name
-        The term, as written in the middle of a sentence.
-    meaning
-        Two or three sentences; code in them stands between backticks.
-    lesson
-        The lesson that shows it, such as ``"03_events"``.
-    forms
-        All spellings of the term, in the singular.
-    unlike
-        Phrases in which the same words mean something else.
-
-    Examples
-    --------
-    >>> entry = glossary("launch latency").entries[0]
-    >>> entry.anchor
-    'launch-latency'
+    The name is written as in the middle of a sentence; ``forms`` are all its spellings, in the
+    singular, and ``unlike`` phrases in which the same words mean something else. ``lesson`` shows
+    it, such as ``"03_events"``.
     """
 
     name: str

@@ -30,7 +30,6 @@ def _nothing_given() -> Iterator[None]:
 def given_right(exercise_id: str) -> dict[str, list[str]]:
     """Return what a page sends for the right answer of an exercise."""
     judge: Any = keyed(exercise_id).judge
-    judge = getattr(judge, "table", judge)
     if not hasattr(judge, "right"):
         return {}
     if isinstance(judge.right, str):

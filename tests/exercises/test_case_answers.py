@@ -210,11 +210,6 @@ def no_flush(old: Work, new: Work) -> float:
     return in_a_row(old, 20) / in_a_row(new, 20)
 
 
-@wrong("warm-new", "case-02.mend")
-def flush_for_the_old_alone(old: Work, new: Work) -> float:
-    return median(cold_times(old)) / (1e3 * in_a_row(new, 11))
-
-
 @wrong("warm-old", "case-02.mend")
 def flush_for_the_new_alone(old: Work, new: Work) -> float:
     return 1e3 * in_a_row(old, 11) / median(cold_times(new))

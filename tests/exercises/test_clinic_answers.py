@@ -294,11 +294,6 @@ def wait_after_every_other_layer(layers: Sequence[Work]) -> float:
     return time.perf_counter() - start
 
 
-@wrong("waits-each-layer", "13.each-layer")
-def sum_of_waited_layers(layers: Sequence[Work]) -> float:
-    return sum(waited(layer) for layer in layers)
-
-
 wrong("launch", "13.each-layer")(
     changed(
         wait_for_the_stream_once,
@@ -579,11 +574,6 @@ wrong("input-not-ordered", *IN_TWO_STREAMS)(
 @wrong("unexplained", *IN_TWO_STREAMS)
 def doubled_by_the_host(x: Tensor, double: Double) -> float:
     return (2 * x.cpu()).sum().item()
-
-
-@wrong("one-stream", *IN_TWO_STREAMS)
-def no_second_stream(x: Tensor, double: Double) -> float:
-    return double(x).sum().item()
 
 
 @wrong("one-stream", *IN_TWO_STREAMS)

@@ -33,8 +33,8 @@ Words = str | tuple[str, ...]
 def form_of(exercise_id: str) -> Any:  # noqa: ANN401  # a Form, or a judge without a key
     """Return the judge that contains the key of an exercise."""
     match exercise(exercise_id).judge:
-        case CapturedLines(table=table):
-            return table
+        case CapturedLines() as lines:  # whose own messages name no key
+            return Table(lines.right, lines.why, lines.allowed, lines.wrong, lines.otherwise)
         case FlushChoice(reason=reason):
             return reason
         case ReadOff():
@@ -44,9 +44,9 @@ def form_of(exercise_id: str) -> Any:  # noqa: ANN401  # a Form, or a judge with
 
 
 LESSONS = [LessonText(source) for source in sorted((ROOT / "notebooks/source").rglob("*.py"))]
-IN_A_FORM = (*get_args(Form), CapturedLines, FlushChoice, ReadOff)
+IN_A_FORM = (*get_args(Form), FlushChoice, ReadOff)
 FORMS = [each for each in exercise_ids() if isinstance(exercise(each).judge, IN_A_FORM)]
-TABLES = [each for each in FORMS if isinstance(exercise(each).judge, Table | CapturedLines)]
+TABLES = [each for each in FORMS if isinstance(exercise(each).judge, Table)]
 
 
 class Mistake(NamedTuple):

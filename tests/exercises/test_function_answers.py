@@ -99,19 +99,9 @@ def as_long_as_one_sample(work: Work) -> float:
     return host_time(work, 1) * 2e9
 
 
-@wrong("guess", "07.long-enough")
-def a_whole_second(work: Work) -> int:
-    return 2_000_000_000
-
-
 @wrong("forgot-cycles", "07.long-enough")
 def microseconds_and_not_cycles(work: Work) -> float:
     return 2e6 * host_time(work)
-
-
-@wrong("forgot-cycles", "07.long-enough")
-def seconds_and_not_cycles(work: Work) -> float:
-    return 2 * host_time(work)
 
 
 # 07.graph-it
@@ -484,13 +474,6 @@ wrong("speed", "08.double-buffer")(
         "waits_of_the_report",
         "fill( -> copying.synchronize(); fill(",
         "with -> copying.wait_stream(torch.cuda.default_stream())\n        with",
-    )
-)
-wrong("speed", "08.double-buffer")(
-    changed(
-        as_listed,
-        "device_wait_every_second_step",
-        "fill( -> step % 2 or torch.cuda.synchronize(); fill(",
     )
 )
 wrong("both-races", "08.double-buffer")(

@@ -638,11 +638,6 @@ def clock_in_hertz(fn: Work) -> tuple[float, float]:
     return warm_by_deque(fn), 1e6 * torch.cuda.clock_rate()
 
 
-@wrong("clock-unit", "05.benchmark")
-def clock_in_kilohertz(fn: Work) -> tuple[float, float]:
-    return warm_by_deque(fn), 1e3 * torch.cuda.clock_rate()
-
-
 @wrong("swapped", "05.benchmark")
 def clock_first(fn: Work) -> tuple[float, float]:
     return torch.cuda.clock_rate(), warm_by_deque(fn)
@@ -710,17 +705,6 @@ wrong("hot-cache", "06.benchmark")(clock_in_a_list)
 @wrong("dirty", "06.benchmark")
 def flush_by_zeros(fn: Work) -> tuple[float, float]:
     return flushed(fn, buffer_of(256).zero_)
-
-
-@wrong("dirty", "06.benchmark")
-def flush_by_copy(fn: Work) -> tuple[float, float]:
-    source, target = buffer_of(128), buffer_of(128)
-    return flushed(fn, lambda: target.copy_(source))
-
-
-@wrong("hot-cache", "06.benchmark")
-def flush_too_little(fn: Work) -> tuple[float, float]:
-    return flushed(fn, buffer_of(8).sum)
 
 
 @wrong("hot-cache", "06.benchmark")

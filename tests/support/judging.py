@@ -15,7 +15,7 @@ def judged(exercise: Exercise, answer: object) -> Verdict:
 def right_of(exercise_id: str) -> Any:  # noqa: ANN401  # a letter, or words or numbers by key
     """Return the key of an exercise, for tests that derive it from a program."""
     judge: Any = exercise(exercise_id).judge
-    return getattr(judge, "table", judge).right
+    return judge.right
 
 
 def check_function(

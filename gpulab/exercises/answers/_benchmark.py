@@ -201,13 +201,8 @@ Probe = tuple[Callable[[Benchmark], Any], tuple[Rule[Any, Diagnosis], ...]]
 class BenchmarkJudge(FunctionJudge):
     """A judge for ``benchmark(fn)``, on the virtual H200 and works whose true time is known.
 
-    Each lesson asks for one more rung, and the judge tries all rungs up to it. The message for a
-    right answer names the next thing that the benchmark cannot do yet.
-
-    Attributes
-    ----------
-    rung
-        The highest rung that the lesson asks for, one of ``RUNGS``.
+    Each lesson asks for one more of ``RUNGS``, and the judge tries all up to ``rung``. The message
+    for a right answer names the next thing that the benchmark cannot do yet.
     """
 
     rung: str

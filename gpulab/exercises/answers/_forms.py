@@ -17,15 +17,7 @@ from gpulab.tracing.trials import number_in
 
 @dataclass(frozen=True, slots=True)
 class Choice(AnswerJudge):
-    """A judge for one letter; each wrong letter has its own diagnosis.
-
-    Attributes
-    ----------
-    right, why
-        The right letter, and the reason why it is right.
-    wrong
-        The diagnosis of each wrong letter.
-    """
+    """A judge for one letter; each wrong letter has its diagnosis, and ``why`` says the reason."""
 
     right: str
     why: str
@@ -61,15 +53,9 @@ class Choice(AnswerJudge):
 class Letters(AnswerJudge):
     """A judge for a set of letters; it explains one letter that is wrong or missing.
 
-    Attributes
-    ----------
-    right, why
-        The right letters, and the reason why they are right.
-    wrongly_in, missing
-        The diagnosis of each wrong letter and of each missing one. The first that fits is shown,
-        so the most instructive mistakes come first.
-    all_chosen, none_chosen
-        The diagnosis of an answer with every letter, or with none.
+    Of ``wrongly_in`` and then ``missing`` the first diagnosis that fits is shown, so the most
+    instructive mistakes come first. ``all_chosen`` and ``none_chosen`` are those of an answer with
+    every letter, or with none.
     """
 
     right: frozenset[str]

@@ -13,16 +13,10 @@ _TOLERANCE = 0.03  # so that an answer with two digits is close enough
 
 @dataclass(frozen=True, slots=True)
 class Quantities(AnswerJudge):
-    """A judge for a dict of numbers, whose keys name the units.
+    """A judge for a dict of numbers, whose keys name the units; a number within 3 % is right.
 
-    Attributes
-    ----------
-    right, why
-        The right number of each key, and the reason. An answer within 3 % is right.
-    wrong
-        Key, wrong number and diagnosis of each typical mistake. The first that fits is shown.
-    otherwise
-        The diagnosis of any other wrong number. Its message comes after the key.
+    ``wrong`` has key, wrong number and diagnosis of each typical mistake; the first that fits is
+    shown. The message of ``otherwise``, for any other wrong number, comes after its key.
     """
 
     right: Mapping[str, float]

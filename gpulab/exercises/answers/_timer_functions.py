@@ -78,17 +78,9 @@ _WRONG_SCALE: tuple[Rule[TimerReading, Diagnosis], ...] = (
 class TimerFunction(FunctionJudge):
     """A judge for a function ``f(work)`` that returns the seconds that the work took.
 
-    Attributes
-    ----------
-    name
-        Name of the function in the question.
-    why
-        The message for a right answer.
-    mistakes
-        Rules for the mistakes of one method of timing. Each gets two readings: on an idle GPU,
-        and with a backlog in the queue.
-    errors
-        Exceptions that are expected, with the diagnosis of each; see :func:`raised`.
+    Its rules for the mistakes of one method of timing each get two readings: on an idle GPU, and
+    with a backlog in the queue. ``errors`` are expected, with the diagnosis of each; see
+    :func:`raised`.
     """
 
     name: str

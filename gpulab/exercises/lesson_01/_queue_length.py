@@ -19,6 +19,7 @@ _USUAL_RANGE = (1000.0, 1050.0)
 _TOLERANCE = 0.05
 # A blocked call is 100 times as long as usual, or the median of 21 calls is 1.8 times as long.
 _FAR_LONGER, _SLOWER, _STAYS = 100, 1.8, 21
+_LAUNCHES = Fields("number", ("answer",), (NUMBER,), "launches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,7 @@ class QueueLength(ReadingsJudge):
         "Answer with a whole number of launches; pass your own times of the calls, in seconds, "
         "as readings=."
     )
-
-    @property
-    def fields(self) -> Fields:
-        """A field for the number."""
-        return Fields("number", ("answer",), (NUMBER,), "launches")
+    fields: Fields = _LAUNCHES
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a number of launches."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import format_time
-from gpulab.exercises._fields import NUMBER, Fields
+from gpulab.exercises._fields import SECONDS, Fields
 from gpulab.exercises.answers import (
     FORGOT_UNITS,
     MALFORMED,
@@ -49,13 +49,9 @@ class EventFloor(ReadingsJudge):
         'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
         "your own frame with kernel_s and pair_s, pass it as readings=."
     )
+    fields: Fields = SECONDS
     # The median and the mean of the floors are within 10 % of each other.
     tolerance: float = 0.1
-
-    @property
-    def fields(self) -> Fields:
-        """A field for the number."""
-        return Fields("number", ("answer",), (NUMBER,), "s")
 
     def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
         """Judge a duration."""

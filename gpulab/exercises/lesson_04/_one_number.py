@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isclose
 from statistics import fmean, median
 
-from gpulab.exercises._fields import NUMBER, Fields
+from gpulab.exercises._fields import SECONDS, Fields
 from gpulab.exercises.answers import (
     FORGOT_UNITS,
     MALFORMED,
@@ -23,11 +23,7 @@ class OneNumber(AnswerJudge):
     """A judge for one number that summarises samples with two outliers: the median is right."""
 
     how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
-
-    @property
-    def fields(self) -> Fields:
-        """A field for the number."""
-        return Fields("number", ("answer",), (NUMBER,), "s")
+    fields: Fields = SECONDS
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a duration."""

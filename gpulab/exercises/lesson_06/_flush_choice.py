@@ -40,14 +40,10 @@ class FlushChoice(AnswerJudge):
     """A judge for a function that empties the cache and the letter of its reason."""
 
     reason: Choice
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return (
-            'Answer with {"flush": a function without arguments that puts your flush into the '
-            'queue, "because": one letter of a, b, c, d}.'
-        )
+    how: str = (
+        'Answer with {"flush": a function without arguments that puts your flush into the '
+        'queue, "because": one letter of a, b, c, d}.'
+    )
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Run the function before a layer on the GPU in use; if it is right, judge the reason."""

@@ -145,8 +145,7 @@ LONG_ENOUGH = Exercise(
     "GPU in every sample, and at most 20 times as many as it needs. The check lets the GPU sleep "
     "that long, before a work of one launch and before a work of sixteen.",
     HeadStart(
-        name="head_start",
-        why="In all 40 samples of both works, the GPU reached the first event after the host had "
+        "In all 40 samples of both works, the GPU reached the first event after the host had "
         "enqueued the second one. It is the host that needs this time, not the GPU. "
         'method="saturated" does the same, and discards samples in which it was not ahead.',
     ),
@@ -203,8 +202,7 @@ GRAPH_IT = Exercise(
     "replay(new). For any new tensor of the same shape, replay(new) returns what function(new) "
     "would return, without launching the kernels one by one.",
     GraphReplay(
-        name="graphed",
-        why="One launch replaces all, and each result belongs to its input. The captured result "
+        "One launch replaces all, and each result belongs to its input. The captured result "
         "has a fixed address: the next replay overwrites it, so clone() what you keep.",
     ),
     hints=(
@@ -248,33 +246,31 @@ CAPTURABLE = Exercise(
     "no error, but each replay repeats what the line did at the capture. Write down your reason "
     "for each line; the check says how many are right, not which ones.",
     CapturedLines(
-        Table(
-            right=dict(zip("abcdefgh", _WHAT_HAPPENS, strict=True)),
-            why="A line that needs a value from the GPU raises: item(), a mask that decides on a "
-            "shape, a copy to pageable memory. What only Python does is frozen: numbers, "
-            "counters, names. New tensors work, because the graph has memory of its own, and "
-            "each replay draws new random numbers.",
-            allowed=(("runs", "raises", "frozen"),),
-            wrong={
-                **{
-                    (key, word): _principle("needs-a-value")
-                    for key in "bdg"
-                    for word in ("runs", "frozen")
-                },
-                **{
-                    (key, word): _principle("python-is-not-replayed")
-                    for key in "cf"
-                    for word in ("runs", "raises")
-                },
-                **{
-                    (key, word): _principle("gpu-work")
-                    for key in "aeh"
-                    for word in ("raises", "frozen")
-                },
+        right=dict(zip("abcdefgh", _WHAT_HAPPENS, strict=True)),
+        why="A line that needs a value from the GPU raises: item(), a mask that decides on a "
+        "shape, a copy to pageable memory. What only Python does is frozen: numbers, "
+        "counters, names. New tensors work, because the graph has memory of its own, and "
+        "each replay draws new random numbers.",
+        allowed=(("runs", "raises", "frozen"),),
+        wrong={
+            **{
+                (key, word): _principle("needs-a-value")
+                for key in "bdg"
+                for word in ("runs", "frozen")
             },
-            otherwise=(_principle("wrong-word"),),
-        ),
-        _PRINCIPLES,
+            **{
+                (key, word): _principle("python-is-not-replayed")
+                for key in "cf"
+                for word in ("runs", "raises")
+            },
+            **{
+                (key, word): _principle("gpu-work")
+                for key in "aeh"
+                for word in ("raises", "frozen")
+            },
+        },
+        otherwise=(_principle("wrong-word"),),
+        principles=_PRINCIPLES,
     ),
     hints=(
         "Which lines could not go on without a value that the GPU has not computed yet?",

@@ -69,17 +69,12 @@ class GraphReplays:
 class GraphReplay(FunctionJudge):
     """A judge for a function ``f(function, x)`` that returns a function that replays a graph."""
 
-    name: str
     why: str
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return (
-            f"Answer with the function: write def {self.name}(function, x). It captures "
-            "function(x) and returns another function, which takes a new tensor of the same shape "
-            "and returns the result by a replay."
-        )
+    how: str = (
+        "Answer with the function: write def graphed(function, x). It captures "
+        "function(x) and returns another function, which takes a new tensor of the same shape "
+        "and returns the result by a replay."
+    )
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Capture the graph with one input, replay it with two others, and compare the values."""

@@ -50,16 +50,11 @@ class HostLead:
 class HeadStart(FunctionJudge):
     """A judge for a function ``f(work)`` that returns how many cycles the GPU should sleep."""
 
-    name: str
     why: str
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return (
-            f"Answer with the function: write def {self.name}(work), where work is a function "
-            "without arguments that puts work into the queue, and return clock cycles."
-        )
+    how: str = (
+        "Answer with the function: write def head_start(work), where work is a function "
+        "without arguments that puts work into the queue, and return clock cycles."
+    )
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Let the GPU sleep for the learner's cycles, and count in how many the host was ahead."""

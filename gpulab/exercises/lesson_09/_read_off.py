@@ -31,6 +31,8 @@ _UNEXPLAINED = Diagnosis(
     "the explorer shows another n. Choose matmul, float32, both recorded machines, copies “both” "
     "and this link; the title names the crossing.",
 )
+# Any numbers will do here: only the names are shown, and asking must not compute the key.
+_ASKED = Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +40,8 @@ class ReadOff(AnswerJudge):
     """A judge for the crossing over each link; the shipped recording is the key."""
 
     why: str = _WHY
-
-    @property
-    def how(self) -> str:
-        """How to write the answer."""
-        return self._asked.how
-
-    @property
-    def fields(self) -> Fields:
-        """A row for each link."""
-        return self._asked.fields
-
-    @property
-    def _asked(self) -> Quantities:
-        # Any numbers will do here: only the names are shown, and asking must not compute the key.
-        return Quantities(dict.fromkeys(LINKS, 1.0), "", (), _UNEXPLAINED)
+    how: str = _ASKED.how
+    fields: Fields = _ASKED.fields
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict of sizes."""
