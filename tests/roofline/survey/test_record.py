@@ -19,7 +19,7 @@ from gpulab.core.errors import (
     RecordingError,
 )
 from gpulab.core.units import counted
-from gpulab.roofline.survey import _brief_timing, _plan, _record, _transfers, plan, record
+from gpulab.roofline.survey import _plan, _record, _transfers, plan, record
 from gpulab.roofline.survey._plan import LONGEST_CPU_S, SurveySection
 from gpulab.workloads.sweeps import Point, Task
 from tests.support.refusing import halting
@@ -392,9 +392,9 @@ def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch)
     class Interrupted:
         stopped_by = "interrupt"
 
-    monkeypatch.setattr(_brief_timing, "measure", lambda *_given, **_options: Interrupted())
+    monkeypatch.setattr(_transfers, "measure", lambda *_given, **_options: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        _brief_timing.brief_measurement(lambda: None, "naive")
+        _transfers.brief_measurement(lambda: None, "naive")
 
 
 def test_the_command_records(out: Path, taken: Taken) -> None:
