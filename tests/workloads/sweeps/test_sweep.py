@@ -195,18 +195,6 @@ def test_cpu_sizes_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) 
     assert large.error == ("does not fit: needs at least 1.50 MiB, and the host has 1.00 MiB free")
 
 
-def test_a_sweep_goes_on_after_a_point_that_ran_out_of_memory(
-    h200: VirtualGpu, tmp_path: Path
-) -> None:
-    """A point without memory has a one-line error, and the other points are complete."""
-    del h200
-    tasks = [Task("add", size) for size in (64, 17 * 2**30, 128)]
-    found = gpulab.sweep(tasks, out=tmp_path / "points.jsonl", progress=False)
-    assert [point.error for point in found.points] == [
-        *("", "out of memory: needs more than 136 GiB", "")
-    ]
-
-
 def test_a_kernel_that_torch_lacks_fails_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first line of torch's error about a missing kernel is the point's error."""
 
@@ -756,11 +744,3 @@ def test_the_bar_has_the_title_of_the_task(
 
 def _without_delay(original: Callable[..., None]) -> Callable[..., None]:
     return lambda *arguments, **options: original(*arguments, **options | {"delay": 0})
-
-
-def test_frame_and_duplicates(h200: VirtualGpu) -> None:
-    """A task that is given twice is measured once and has one row."""
-    del h200
-    found = quiet((*TASKS[:1], *TASKS[:1]))
-    assert len(found.to_frame()) == 1
-    assert device.current().source == "virtual"
