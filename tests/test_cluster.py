@@ -238,29 +238,6 @@ def test_a_virtual_gpu_binds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("n_workers", "message"),
-    [
-        (0, "n_workers=0; it must be a whole number, at least 1, or None"),
-        (
-            3,
-            (
-                "n_workers=3, and there are 2 GPUs; workers that share one would disturb "
-                "each other: take at most 2"
-            ),
-        ),
-    ],
-)
-def test_numbers_of_workers_are_checked(
-    monkeypatch: pytest.MonkeyPatch, n_workers: int, message: str
-) -> None:
-    """A number of workers below 1 or above the number of GPUs is refused."""
-    on_two_gpus(monkeypatch)
-    with pytest.raises(InvalidOptionError) as error, cluster.local(n_workers):
-        pass
-    assert str(error.value) == message
-
-
 def test_missing_dask_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Dask, the error names the extra that installs it."""
     monkeypatch.setattr(cluster, "find_spec", lambda _name: None)

@@ -147,12 +147,6 @@ def test_unloading_removes_the_magics(notebook: Notebook) -> None:
     assert again.error is None
 
 
-def test_reloading_keeps_the_magics(notebook: Notebook) -> None:
-    """Loading the extension twice works."""
-    assert notebook.last("%reload_ext gpulab", "%cudatime -o -q 1").result == "Measurement"
-    assert notebook.last("gpulab.load_ipython_extension(get_ipython())").error is None
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -309,37 +303,10 @@ def test_run_in_a_line_sees_local_names(notebook: Notebook) -> None:
     assert ran.out == "3\n"
 
 
-def test_the_returned_measurement_is_a_frozen_record(notebook: Notebook) -> None:
-    """-o returns a ``Measurement``, which is frozen and can be saved as JSON."""
-    ran = notebook.last(
-        "m = %cudatime -o -q torch.cuda._sleep(100000)",
-        "import dataclasses\n"
-        "low_s, high_s = m.interval_s\n"
-        "print(len(m.samples_s) == m.n_samples, low_s <= m.median_s <= high_s, m.n_warmup > 0,\n"
-        "      m.method, m.source, m.conditions.device_name, m.findings,\n"
-        "      gpulab.Measurement.from_json(m.to_json()) == m, hasattr(m, '_repr_html_'))\n"
-        "try:\n    m.method = 'x'\nexcept dataclasses.FrozenInstanceError:\n    print('frozen')",
-    )
-    assert ran.out == "True True True calibrated virtual NVIDIA H200 () True True\nfrozen\n"
-
-
 def test_a_console_without_the_micro_sign_gets_ascii(notebook: Notebook) -> None:
     """If stdout cannot encode µ, the line has u instead."""
     ran = notebook.last("%cudatime torch.cuda._sleep(100000)", encoding="ascii")
     assert re.search(r"^[\d.]+ us per call", ran.out, re.MULTILINE)
-
-
-def test_doubts_follow_the_line(notebook: Notebook) -> None:
-    """Each finding is one line with its advice, below the result."""
-    ran = notebook.last(
-        "%cudatime -v m --method naive 1",
-    )
-    plain = notebook.last(
-        "%cudatime -q -v m --method naive 1",
-        "print(*(f'  note: {f}' for f in m.findings), sep='\\n')",
-    )
-    assert ran.out.splitlines()[2:] == plain.out.splitlines()
-    assert ran.out.splitlines()[2].startswith("  note: the reading is not that of a kernel")
 
 
 def test_output_is_one_line(notebook: Notebook) -> None:
@@ -379,12 +346,6 @@ def test_the_virtual_gpu_is_explained_once_in_a_session(notebook: Notebook) -> N
     assert first.out.splitlines()[1:] == second.out.splitlines()
 
 
-def test_another_gpu_is_explained_again(notebook: Notebook) -> None:
-    """After another GPU was chosen, the next output names it."""
-    ran = notebook.last("%cudatime 1", "gpulab.use('A100');", "%cudatime 1")
-    assert ran.out.startswith("no CUDA GPU in use: NVIDIA A100")
-
-
 @pytest.mark.parametrize("method", ["naive", "synchronized", "profiler"])
 def test_numbers_are_those_of_the_plain_function(notebook: Notebook, method: str) -> None:
     """The samples of the magic and of ``gpulab.measure`` agree to the nanosecond."""
@@ -422,17 +383,6 @@ def test_cell_is_compared_with_a_measurement(notebook: Notebook) -> None:
     assert "], taken at different times" in ran.out
 
 
-def test_counts_of_a_cell_give_rates(notebook: Notebook) -> None:
-    """--flops and --bytes print a line with the rate each, below that of the time."""
-    ran = notebook.last(
-        "%%cudatime --flops auto --bytes 10**6 -r 6 a = torch.ones(64, 64, device='cuda')\na @ a"
-    )
-    time, flops, size = ran.out.splitlines()[1:4]
-    assert "per call" in time
-    assert flops.endswith("% of the float32 peak (data sheet); FLOPs counted by PyTorch")
-    assert size.endswith("% of the memory bandwidth (data sheet); bytes as given")
-
-
 def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
     """--vs also compares with a function without arguments."""
     ran = notebook.last(
@@ -441,38 +391,6 @@ def test_cell_is_compared_in_turns_with_a_function(notebook: Notebook) -> None:
     )
     assert "the cell takes longer: the cell / base = 2.00" in ran.out
     assert ran.result == "Comparison"
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "--vs nobody 1",
-            (
-                "--vs nobody; there is no such variable; store one first "
-                "(%%cudatime --save nobody), "
-                "or name a function of no arguments"
-            ),
-        ),
-        (
-            "--vs number 1",
-            (
-                "--vs number; it is of type int; store one first "
-                "(%%cudatime --save number), or name "
-                "a function of no arguments"
-            ),
-        ),
-        ("--flush wipe 1", "--flush wipe: unknown flush 'wipe'; did you mean 'write'? Known: "),
-    ],
-)
-def test_unusable_values_of_vs_and_flush_are_refused(
-    notebook: Notebook, line: str, message: str
-) -> None:
-    """The message names the given value and what to do."""
-    ran = notebook.last("number = 3", f"%cudatime {line}")
-    assert ran.error == "UsageError"
-    assert ran.message is not None
-    assert ran.message.startswith(message)
 
 
 def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
@@ -484,13 +402,6 @@ def test_cache_and_flush_reach_the_measurement(notebook: Notebook) -> None:
     assert "calibrated, hot cache" in ran.out
     assert "calibrated, cold cache" in ran.out
     assert "note: the flush left up to half of the cache full of zeros" in ran.out
-
-
-def test_the_magic_can_be_called_by_name(notebook: Notebook) -> None:
-    """``run_cell_magic`` and ``run_line_magic`` return the measurement."""
-    cell = notebook.last("get_ipython().run_cell_magic('cudatime', '-o -q x = 1', 'x')")
-    line = notebook.last("get_ipython().run_line_magic('cudatime', '-o -q 1')")
-    assert (cell.result, line.result) == ("Measurement", "Measurement")
 
 
 def test_a_failing_body_fails_the_notebook(

@@ -101,37 +101,6 @@ def test_with_a_gpu_torch_is_what_pip_takes(tmp_path: Path) -> None:
     assert LARGE in before
 
 
-def test_an_old_gpu_gets_the_build_that_serves_it(tmp_path: Path) -> None:
-    """For a V100, torch has CUDA 12.6, and make says why before it downloads anything."""
-    clone = Clone(tmp_path, gpu=True, answer="580.65.06, 7.0")
-    said = clone.make("lab").stdout
-    index = "https://download.pytorch.org/whl/cu126"
-    assert clone.calls() == [f"{TORCH_ALONE} {index} torch", THE_REST, "gpulab lab"]
-    before, _, _ = said.partition("python3 -m venv")
-    assert (
-        "the build for CUDA 12.6, because it serves driver 580.65.06 and compute capability 7.0"
-        in before
-    )
-
-
-def test_a_driver_that_no_build_supports_gets_the_small_build(tmp_path: Path) -> None:
-    """Where no build could use the GPU, make takes the small one and says what to update."""
-    clone = Clone(tmp_path, gpu=True, answer="470.82.01, 8.0")
-    said = clone.make("lab").stdout
-    assert len(clone.calls()) == 3
-    assert "update the NVIDIA driver to 580 or newer" in said
-
-
-@pytest.mark.parametrize(
-    ("gpu", "torch", "n_calls"), [(True, "cpu", 3), (False, "default", 2), (False, "cu126", 3)]
-)
-def test_the_build_can_be_chosen(tmp_path: Path, torch: str, n_calls: int, *, gpu: bool) -> None:
-    """The choice does not depend on nvidia-smi."""
-    clone = Clone(tmp_path, gpu=gpu)
-    assert "because you chose it" in clone.make("lab", f"TORCH={torch}").stdout
-    assert len(clone.calls()) == n_calls
-
-
 def test_cuda_12_8_comes_with_the_last_torch_that_has_it(tmp_path: Path) -> None:
     """A 5090 with driver 570 gets torch 2.11, and the tools of the tests do not replace it."""
     clone = Clone(tmp_path, gpu=True, answer="570.86.10, 12.0")

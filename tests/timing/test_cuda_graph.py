@@ -109,14 +109,6 @@ def test_only_a_capture_that_cannot_be_ended_is_mended(
     assert len(mended) == n_mended
 
 
-def test_graph_is_replayed_on_the_current_stream() -> None:
-    """Capture uses a stream of its own, and the user's stream stays current."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        assert len(take_samples("graph", kernel, n_samples=2)) == 2
-        assert torch.cuda.current_stream() == side
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_nothing_is_captured_after_work_that_was_ended(error: type[BaseException]) -> None:
     """An interrupted capture is ended; otherwise every later synchronize would be refused."""

@@ -3,7 +3,6 @@
 import gc
 import itertools
 import random
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +24,7 @@ from gpulab.core.errors import (
 from gpulab.core.progress import Bar
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, Floor, MeasurementOptions, _measure, _run, calibration, measure
-from gpulab.timing.calibration import _device_floor
+from gpulab.timing import METHODS, MeasurementOptions, _measure, measure
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 
@@ -155,15 +153,6 @@ def test_samples_are_taken_until_the_interval_is_narrow() -> None:
     assert (high_s - low_s) / 2 <= 0.01 * measurement.median_s
 
 
-@pytest.mark.slow
-def test_precision_is_half_the_width() -> None:
-    """`precision` limits half the width: ±0.75 % counts as within 1 %."""
-    measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
-    low_s, high_s = measurement.interval_s
-    assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
-    assert high_s - low_s > 0.01 * measurement.median_s
-
-
 def test_one_tick_of_the_events_is_precise_enough() -> None:
     """Sampling stops when the interval is one tick of 32 ns wide, for any precision."""
     measurement = measure(kernel, method="events", n_warmup=3, precision=1e-9)
@@ -182,22 +171,6 @@ def test_time_limit_ends_what_does_not_get_precise(gpu: VirtualGpu) -> None:
     assert 0.05 <= gpu.now_s - start_s < 0.08
 
 
-@pytest.mark.slow
-def test_slow_work_is_not_sampled_ten_times() -> None:
-    """The time limit applies before the tenth sample: work of 0.5 s is sampled twice."""
-    measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
-    assert measurement.stopped_by == "max_time"
-    assert measurement.n_samples == 2
-    assert codes(measurement) == ["too-few-samples"]
-
-
-@pytest.mark.slow
-def test_asked_for_samples_are_taken_whatever_the_time() -> None:
-    """Neither the time limit nor the precision changes a given `n_samples`."""
-    measurement = measure(Work(lambda _: 50_000), n_samples=12, n_warmup=1, max_time_s=0.1)
-    assert (measurement.n_samples, measurement.stopped_by) == (12, "n_samples")
-
-
 def interrupt_at(n_calls: int, *, length_us: int = 50_000) -> Work:
     """Return work of this length that raises KeyboardInterrupt in call number `n_calls`."""
 
@@ -214,15 +187,6 @@ def test_interrupt_keeps_the_samples() -> None:
     measurement = measure(interrupt_at(6), method="synchronized", n_warmup=0, n_samples=50)
     assert measurement.stopped_by == "interrupt"
     assert measurement.n_samples == 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_warmup", [0, 4])
-def test_interrupt_with_nothing_to_keep_is_raised(n_warmup: int) -> None:
-    """Ctrl-C in the first call, of the warm-up or of the samples, is raised to the caller."""
-    with pytest.raises(KeyboardInterrupt):
-        measure(interrupt_at(1), n_warmup=n_warmup)
-    assert gc.isenabled()
 
 
 @pytest.mark.slow
@@ -299,20 +263,6 @@ def test_samples_before_an_error_lose_no_floor_that_they_do_not_contain() -> Non
 
 
 @pytest.mark.slow
-def test_settings_that_the_work_changes_are_put_back() -> None:
-    """The flags of deterministic algorithms and cuDNN are restored after the work changed them."""
-
-    def work() -> None:
-        torch.use_deterministic_algorithms(mode=True, warn_only=True)
-        torch.backends.cudnn.benchmark = True
-        kernel()
-
-    measure(work, n_samples=1, n_warmup=1)
-    assert not torch.are_deterministic_algorithms_enabled()
-    assert not torch.backends.cudnn.benchmark
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("n_warmup", [0, 1])
 def test_stream_left_open(n_warmup: int) -> None:
     """Work that leaves its stream current is refused, and the first stream is restored."""
@@ -323,15 +273,6 @@ def test_stream_left_open(n_warmup: int) -> None:
         "`with torch.cuda.stream(s):` in it, which restores the first one"
     )
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-
-@pytest.mark.slow
-def test_measures_on_the_current_stream() -> None:
-    """Inside a stream's context the events go to that stream, which stays current."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        assert measure(kernel).median_s == pytest.approx(100e-6, abs=16e-9)
-        assert torch.cuda.current_stream() == side
 
 
 @pytest.mark.slow
@@ -418,27 +359,6 @@ def test_work_runs_on_the_device_in_use(monkeypatch: pytest.MonkeyPatch) -> None
     assert log == ["entered", "work", "work", "left"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("progress", [True, False])
-def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, *, progress: bool) -> None:
-    """`progress` switches the bar on or off, and the bar knows the total."""
-    made: list[dict[str, object]] = []
-
-    class Seen(Bar):
-        def __init__(self, **options: object) -> None:
-            made.append(options)
-            super().__init__(desc="", unit="", disable=True)
-
-        def count(self, desc: str, unit: str, total: int | None) -> None:
-            super().count(desc, unit, total)
-            made.append({"total": total})
-
-    monkeypatch.setattr(_measure, "Bar", Seen)
-    measure(kernel, n_samples=7, progress=progress)
-    options, counted = made
-    assert (counted["total"], options["disable"]) == (7, not progress)
-
-
 def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bar moves before each batch and not after the last, where it would only flash."""
     told: list[float] = []
@@ -491,32 +411,6 @@ def test_an_interrupt_ends_the_calls_on_a_cold_cache_too() -> None:
     work = interrupt_at(12)
     assert measure(work, cache="hot", n_warmup=2).stopped_by == "interrupt"
     assert work.n_calls == 12
-
-
-@pytest.mark.slow
-def test_the_cold_call_beside_a_hot_reading_has_no_floor() -> None:
-    """The cold time in the finding equals a measurement with a cold cache."""
-    x = torch.ones(1 << 21, device="cuda")
-    cold, hot = (measure(lambda: x + x, cache=cache) for cache in ("cold", "hot"))
-    (finding,) = [finding for finding in hot.findings if finding.code == "cache-hot"]
-    (said_us,) = re.findall(r"takes ([0-9.]+) µs instead of", finding.message)
-    assert float(said_us) == pytest.approx(cold.median_s * 1e6, rel=0.01)
-
-
-@pytest.mark.slow
-def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory allocated for the floor after the samples gives no finding about them."""
-    n_allocations = 0
-
-    def beside(*_: object, **__: object) -> Floor:
-        nonlocal n_allocations
-        n_allocations += 1
-        return _device_floor.floor()
-
-    monkeypatch.setattr(calibration, "device_floor", beside)
-    monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
-    assert "allocator-grew" not in codes(measure(kernel))
-    assert n_allocations == 2
 
 
 @pytest.mark.slow

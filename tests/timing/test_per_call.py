@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from gpulab.gpus import gpu
-from gpulab.timing import take_samples
-from gpulab.timing._profiler import per_call, read_calls
+from gpulab.timing._profiler import per_call
 from gpulab.virtual import Gaps
 from tests.support import fake_profiler
 from tests.support.fake_profiler import FakeGpu
@@ -63,26 +62,6 @@ def test_a_call_that_outlasted_its_sleep_is_dropped() -> None:
     span_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns
     spans_s = [call.span_s for call in per_call(work, n_samples=3)]
     assert spans_s == pytest.approx([span_ns * 1e-9] * 3, abs=1e-15)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_work_that_waits_is_not_kept_waiting() -> None:
-    """For work that synchronizes, no long sleeps are tried after three failed calls."""
-    x = torch.zeros(1024, device="cuda")
-    calls = per_call(x.cpu, n_samples=6)
-    waited_ns = [call.calls[-1].end_ns - call.calls[0].start_ns for call in calls]
-    assert waited_ns == [waited_ns[0]] * 6
-    assert waited_ns[0] < 20_000
-
-
-@pytest.mark.usefixtures("gpu")
-def test_what_events_read_comes_with_the_records() -> None:
-    """`read_calls` returns the event readings too, equal to those without a profiler."""
-    calls = read_calls(kernel, n_samples=7)
-    assert [call.span_s for call, _ in calls] == [KERNEL_NS * 1e-9] * 7
-    readings_s = [reading_s for _, reading_s in calls]
-    assert readings_s == pytest.approx(take_samples("saturated", kernel, n_samples=7), abs=TICK_S)
-    assert readings_s == pytest.approx([KERNEL_NS * 1e-9 + FLOOR_S] * 7, abs=TICK_S)
 
 
 def test_the_profilers_records_are_split_by_call(fake: FakeGpu) -> None:

@@ -111,15 +111,6 @@ def test_samples_are_the_same_where_the_limit_is_not_reached(
     assert samples_s[0] == samples_s[1]
 
 
-@pytest.mark.parametrize("n_warmup", [0, 1])
-def test_the_first_sample_is_alone_where_its_real_time_is_unknown(
-    n_warmup: int, real_clock: RealClock
-) -> None:
-    """After at most one call nobody knows what ten samples would take."""
-    found = measured(real_clock.work(5.0), n_warmup=n_warmup, method="events")
-    assert (found.n_samples, found.stopped_by) == (1, "real_time")
-
-
 def test_a_comparison_has_the_limit_too(real_clock: RealClock) -> None:
     """Both warm-ups and all pairs share the real time, and both records say so."""
     with gpulab.virtual_gpu("H200", first_use=False):

@@ -33,13 +33,6 @@ def test_every_sample_is_the_kernel_and_the_floor() -> None:
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
 
 
-def test_calls_of_a_sample_share_the_floor() -> None:
-    """With four calls, each has a quarter of the floor and of three gaps."""
-    per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
-    read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
-    assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
-
-
 def test_what_goes_before_is_not_timed() -> None:
     """`before` is called once per sample and is not part of the time."""
     n_calls = 0

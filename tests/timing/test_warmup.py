@@ -70,12 +70,6 @@ def test_times_of_a_call() -> None:
     assert 100e-6 < learnt.call_s < 120e-6
 
 
-def test_work_queued_before_is_not_charged() -> None:
-    """A backlog of 10 ms does not lengthen the first call."""
-    sleep_us(10_000)
-    assert warm_up(durations()[0], n_calls=1, max_time_s=1.0).call_s < 120e-6
-
-
 def test_host_time_is_the_least_and_call_time_of_the_last_calls() -> None:
     """Six slow calls of twelve raise neither the host time nor the call time."""
     slow: list[None] = []
@@ -114,16 +108,6 @@ def test_work_that_waits_is_found(wait: Callable[[], object]) -> None:
         wait()
 
     assert warm_up(work, n_calls=None, max_time_s=1.0).synchronizes is True
-
-
-def test_full_launch_queue_counts_as_waiting() -> None:
-    """A call with more launches than the queue can store blocks, so it counts as waiting."""
-
-    def work() -> None:
-        for _ in range(HOST.queue_depth + 10):
-            sleep_us(1)
-
-    assert warm_up(work, n_calls=3, max_time_s=1.0).synchronizes is True
 
 
 def test_probe_outlasts_a_slow_host() -> None:

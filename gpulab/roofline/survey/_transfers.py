@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import torch
 
+from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
-from gpulab.roofline.survey._brief_timing import brief_measurement, waiting_times
+from gpulab.timing import measure
 from gpulab.workloads.recordings import Row
 
 _SIZES = tuple(1024 * 4**power for power in range(10))  # 1 KiB to 256 MiB
@@ -14,6 +15,8 @@ _N_QUICK = 3
 _ITEM_BYTES = 4
 _MEMORIES = ("pinned", "pageable")
 _DIRECTIONS = ("in", "out")
+_PRECISION = 0.02
+_MAX_TIME_S = 0.1
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
@@ -50,29 +53,62 @@ def copying(size_bytes: int, direction: str, *, pinned: bool) -> Work:
 
 
 def copying_both_ways(size_bytes: int) -> Work:
-    """Return a copy to the GPU and one from it, on two streams, of ``size_bytes`` each."""
-    ways = [copying(size_bytes, direction, pinned=True) for direction in _DIRECTIONS]
-    return side_by_side(*ways)
+    """Return a copy to the GPU and one from it, of ``size_bytes`` each, on streams of their own.
 
-
-def side_by_side(*works: Work) -> Work:
-    """Return a function that runs each work on its own stream, after the current stream's work.
-
-    The current stream then waits for all of them.
+    They start after the current stream's work, which then waits for both.
     """
-    streams = [torch.cuda.Stream() for _ in works]  # type: ignore[no-untyped-call]  # torch's gap
+    ways = [
+        (copying(size_bytes, direction, pinned=True), torch.cuda.Stream())  # type: ignore[no-untyped-call]  # torch's gap
+        for direction in _DIRECTIONS
+    ]
 
     def run() -> None:
-        # Without the waits, the works of one call would overlap with those of the next call.
+        # Without the waits, the copies of one call would overlap with those of the next call.
         main = torch.cuda.current_stream()
-        for stream, work in zip(streams, works, strict=True):
+        for work, stream in ways:
             stream.wait_stream(main)
             with torch.cuda.stream(stream):
                 work()
-        for stream in streams:
+        for _, stream in ways:
             main.wait_stream(stream)
 
     return run
+
+
+def brief_measurement(work: Work, method: str, *, cache: str = "hot") -> Measurement:
+    """Return a short measurement, with the precision that a survey needs.
+
+    An interrupt raises ``KeyboardInterrupt``, because it ends the whole survey.
+    """
+    measurement = measure(
+        work,
+        method=method,
+        cache=cache,
+        precision=_PRECISION,
+        max_time_s=_MAX_TIME_S,
+        progress=False,
+    )
+    if measurement.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    return measurement
+
+
+def waiting_times(work: Work) -> Row:
+    """Return how long the work takes from an idle GPU to an idle GPU, and how long its call takes.
+
+    The keys are ``total_s`` with its 95 % interval ``low_s`` and ``high_s``, ``n_samples``, and
+    ``returns_s`` for the call alone.
+    """
+    total = brief_measurement(work, "synchronized")
+    low_s, high_s = total.interval_s
+    return {
+        "total_s": total.median_s,
+        "low_s": low_s,
+        "high_s": high_s,
+        "n_samples": total.n_samples,
+        # A separate measurement, because "synchronized" reads the clock only after the wait.
+        "returns_s": brief_measurement(work, "naive").median_s,
+    }
 
 
 def _named(direction: str, memory: str, size_bytes: int) -> Row:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import NotComparableError
 from gpulab.core.foreign_text import visible_row
@@ -13,30 +13,13 @@ from gpulab.workloads.sweeps import Point, Task
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gpulab.workloads.recordings._recording import Recording
+
 
 _RATIO_COLUMNS = ("a_s", "b_s", "ratio", "low", "high", "verdict")
 
 
-class ComparableRecording(Protocol):
-    """What a comparison needs of a recording or a sweep."""
-
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        ...
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """Its points."""
-        ...
-
-    @property
-    def is_virtual(self) -> bool:
-        """Whether a virtual GPU computed it."""
-        ...
-
-
-def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtual: bool) -> None:
+def refuse_incomparable(a: "Recording", b: "Recording", *, virtual: bool) -> None:
     """Raise `NotComparableError` if two recordings share no task, or if only one is virtual."""
     if a.is_virtual != b.is_virtual and not virtual:
         model, real = (a, b) if a.is_virtual else (b, a)
@@ -51,7 +34,7 @@ def refuse_incomparable(a: ComparableRecording, b: ComparableRecording, *, virtu
         )
 
 
-def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
+def ratios(a: "Recording", b: "Recording") -> "pd.DataFrame":
     """Return a table with a row for each task that was timed in both, in the order of ``a``."""
     import pandas as pd
 
@@ -77,7 +60,7 @@ def ratios(a: ComparableRecording, b: ComparableRecording) -> "pd.DataFrame":
     return table
 
 
-def _timed(recording: ComparableRecording) -> dict[str, Point]:
+def _timed(recording: "Recording") -> dict[str, Point]:
     # A time of 0 has no ratio. Very short work can have it, because the floor is subtracted.
     return {p.task.key: p for p in recording.points if p.ok and p.median_s > 0}
 
@@ -101,7 +84,7 @@ def _log(over_s: float, under_s: float) -> float:
     return math.log(over_s / under_s) if under_s > 0 else math.inf
 
 
-def _difference(a: ComparableRecording, b: ComparableRecording) -> str:
+def _difference(a: "Recording", b: "Recording") -> str:
     """Return in words how the tasks of two recordings differ, if they share none."""
     # The usual reason comes first: the same work, timed in another way.
     parts_a, parts_b = _by_work(a), _by_work(b)
@@ -118,7 +101,7 @@ def _difference(a: ComparableRecording, b: ComparableRecording) -> str:
     )
 
 
-def _by_work(recording: ComparableRecording) -> Mapping[str, str]:
+def _by_work(recording: "Recording") -> Mapping[str, str]:
     return {
         f"{task.workload} n={task.size:,} {task.dtype}": (
             f"{task.on.upper()}, {task.cache}, {task.method}, transfers {task.transfers}"
@@ -128,6 +111,6 @@ def _by_work(recording: ComparableRecording) -> Mapping[str, str]:
     }
 
 
-def _most(recording: ComparableRecording) -> str:
+def _most(recording: "Recording") -> str:
     counted = Counter(point.task.workload for point in _timed(recording).values())
     return f"{counted.most_common(1)[0][0]} among others" if counted else "nothing timed"

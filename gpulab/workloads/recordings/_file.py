@@ -3,21 +3,19 @@
 import gzip
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpulab.core.disk import write_whole
-from gpulab.core.errors import DamagedDataError, GpulabError, RecordingError, SchemaVersionError
+from gpulab.core.errors import DamagedDataError, RecordingError
 from gpulab.core.requirements import FLAG, NAME, PATH, TEXT, instance_of, items_of
 from gpulab.core.serialization import parse_object, read_text
-from gpulab.gpus.provenance import SOURCES
-from gpulab.workloads.sweeps import SCHEMA, Point, point_in
+from gpulab.workloads.sweeps import SCHEMA, FileKind, Point, contents_of
 
-_ANY_SCHEMA = re.compile(r"gpulab\.(\w+)/(\d+)")
 _AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
+_KIND = FileKind("a recording", RecordingError, "make one: gpulab record --out FILE", _AGAIN)
 
 Row = dict[str, Any]
 _ROW = instance_of(Mapping, "a dict")
@@ -83,27 +81,28 @@ def read(path: Path, *, unfinished: bool = False) -> RecordingContents:
     """
     PATH.check(path=path)
     FLAG.check(unfinished=unfinished)
-    return parse(_text(Path(path)), str(path), unfinished=unfinished)
-
-
-def parse(text: str, name: str, *, unfinished: bool = False) -> RecordingContents:
-    """Return the content of a recording's text; ``name`` is its name in messages."""
-    head, _, _ = text.partition("\n")
-    contents = RecordingContents(_provenance(head, name))
+    text, name = _text(Path(path)), str(path)
+    # First, because another kind of file has no checksum either.
+    contents_of(text.partition("\n")[0], name, _KIND)
     body, last = _split(text)
-    if "checksum" in (_json(last) or {}):
+    seal_row = _json(last) or {}
+    is_sealed = "checksum" in seal_row
+    if is_sealed:
         # Before the lines are read: an edited line would raise a less helpful error.
-        _check_seal(body, _json(last) or {}, name)
-        contents.sealed = True
+        _check_seal(body, seal_row, name)
     elif not unfinished:
         raise RecordingError(_unsealed(text, name))
     else:
         # Only the line that was being written when the recording stopped is lost.
         body = text[: text.rfind("\n") + 1]
-    # split and not splitlines, which would also cut a name at a U+2028.
-    for number, line in enumerate(body.rstrip("\n").split("\n")[1:], start=2):
-        _add(contents, line, f"{name}, line {number}")
-    return contents
+    contents = contents_of(body, name, _KIND)
+    points = {key: point for key, point in contents.points.items() if isinstance(point, Point)}
+    if len(points) < len(contents.points):
+        raise RecordingError(
+            f"{name} has points of a function of your own, and a recording has workloads of the "
+            "catalogue; read it with gpulab.workloads.sweeps.Sweep.load(FILE)"
+        )
+    return RecordingContents(contents.provenance, points, contents.sections, is_sealed)
 
 
 def sealed(provenance: Mapping[str, Any], lines: Iterable[Row]) -> str:
@@ -191,35 +190,6 @@ def _text(path: Path) -> str:
         raise RecordingError(f"{path} cannot be read: {error}; {_AGAIN}") from error
 
 
-def _provenance(head: str, name: str) -> Row:
-    if not head:
-        raise RecordingError(_not_one(name, "it is empty"))
-    header = _json(head)
-    schema_match = None if header is None else _ANY_SCHEMA.fullmatch(str(header.get("schema")))
-    if header is None or schema_match is None:
-        raise RecordingError(_not_one(name, "its first line is not the header of one"))
-    schema = schema_match[0]
-    # Another kind of file is not a newer version: an update would not help.
-    if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
-        raise RecordingError(_not_one(name, f"it holds the schema {schema!r}"))
-    if schema != SCHEMA:
-        raise SchemaVersionError(
-            f"{name} has the schema {schema!r} and this version of gpulab reads {SCHEMA!r}; "
-            "read it with a newer gpulab: pip install --upgrade gpulab"
-        )
-    provenance = header.get("provenance")
-    if not isinstance(provenance, dict):
-        raise RecordingError(f"{name} is damaged: its header has no provenance; {_AGAIN}")
-    # The source says whether a time was measured or computed by a model.
-    source = provenance.get("source", SOURCES[0])
-    if source not in SOURCES:
-        raise RecordingError(
-            f"{name} is damaged: its header has the source {source!r}, and it must be one of "
-            f"{', '.join(SOURCES)}; {_AGAIN}"
-        )
-    return provenance
-
-
 def _check_seal(body: str, last: Row, name: str) -> None:
     # The number of lines comes first, because its message says more than "does not fit".
     n_lines = body.count("\n")
@@ -246,40 +216,6 @@ def _unsealed(text: str, name: str) -> str:
     )
 
 
-def _add(contents: RecordingContents, line: str, where: str) -> None:
-    try:
-        row = parse_object(line)
-    except DamagedDataError as error:
-        raise RecordingError(f"{where}, is damaged: {error}; {_AGAIN}") from error
-    if "section" in row:
-        contents.sections[str(row["section"])] = _rows(row, where)
-    elif "task" in row:
-        point = _point(row, where)
-        contents.points[point.task.key] = point
-    else:
-        raise RecordingError(f"{where}, is neither a point nor a section; {_AGAIN}")
-
-
-def _rows(section: Row, where: str) -> tuple[Row, ...]:
-    rows = section.get("rows")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise RecordingError(f"{where}, is damaged: it is a section without rows; {_AGAIN}")
-    return tuple(rows)
-
-
-def _point(row: Row, where: str) -> Point:
-    try:
-        point = point_in(row)
-    except GpulabError as error:
-        raise SchemaVersionError(f"{where}: {error}") from error
-    if not isinstance(point, Point):
-        raise RecordingError(
-            f"{where}, is a point of a function of your own, and a recording has workloads of the "
-            "catalogue; read it with gpulab.workloads.sweeps.Sweep.load(FILE)"
-        )
-    return point
-
-
 def _split(text: str) -> tuple[str, str]:
     """Return all lines except the last, and the last line."""
     end = text.rstrip("\n").rfind("\n") + 1
@@ -292,10 +228,6 @@ def _json(line: str) -> Row | None:
         return parse_object(line)
     except DamagedDataError:
         return None
-
-
-def _not_one(name: str, reason: str) -> str:
-    return f"{name} is not a recording: {reason}; make one: gpulab record --out FILE"
 
 
 def thinned(value: Any, digits: int) -> Any:  # noqa: ANN401 # whatever JSON can hold

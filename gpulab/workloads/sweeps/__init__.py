@@ -2,7 +2,7 @@
 
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._journal import SCHEMA, Journal, point_in
+from gpulab.workloads.sweeps._journal import SCHEMA, FileKind, Journal, contents_of
 from gpulab.workloads.sweeps._measure_point import Effort, measure_point
 from gpulab.workloads.sweeps._sweep import Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
@@ -20,15 +20,16 @@ __all__ = [
     "SCHEMA",
     "TRANSFERS",
     "Effort",
+    "FileKind",
     "FunctionPoint",
     "HasPoints",
     "Journal",
     "Point",
     "Sweep",
     "Task",
+    "contents_of",
     "frame_of",
     "measure_point",
-    "point_in",
     "points_of",
     "provenance",
     "sweep",

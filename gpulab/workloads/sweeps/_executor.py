@@ -20,7 +20,7 @@ from concurrent.futures import (
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gpulab import device
@@ -31,30 +31,11 @@ from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._measure_point import Effort, first_line, measure_point
 from gpulab.workloads.sweeps._tasks import Point, Task
 
+if TYPE_CHECKING:
+    from gpulab.workloads.sweeps._sweep import RunningSweep
+
 AnyTask = Task | FunctionTask
 AnyPoint = Point | FunctionPoint
-
-
-class RunObserver(Protocol):
-    """What a runner reports to while it runs."""
-
-    def task_started(self, task: AnyTask) -> None:
-        """Note that a task starts now."""
-
-    def point_measured(self, point: AnyPoint) -> None:
-        """Save a point."""
-
-
-class TaskRunner(Protocol):
-    """Measures the tasks of a sweep, in this process or on an executor."""
-
-    def describe(self) -> Mapping[str, object]:
-        """Return the provenance of the points."""
-        ...
-
-    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
-        """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
-        ...
 
 
 INTERRUPTED = "an interrupt"
@@ -167,7 +148,7 @@ class InProcessRunner:
         """Return the provenance of the points."""
         return provenance()
 
-    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
+    def run(self, tasks: Sequence[AnyTask], observer: "RunningSweep") -> str:
         """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         try:
             for task in tasks:
@@ -235,7 +216,7 @@ class ExecutorRunner:
                 f"the executor is broken or was shut down ({first_line(error)}); make a new one"
             ) from error
 
-    def run(self, tasks: Sequence[AnyTask], observer: RunObserver) -> str:
+    def run(self, tasks: Sequence[AnyTask], observer: "RunningSweep") -> str:
         """Measure the tasks, and return what stopped the run; an empty text if nothing did."""
         waiting = deque(tasks)
         try:
@@ -266,14 +247,14 @@ class ExecutorRunner:
         else:
             self._in_flight[future] = task
 
-    def _collect(self, observer: RunObserver, timeout_s: float | None) -> None:
+    def _collect(self, observer: "RunningSweep", timeout_s: float | None) -> None:
         if not self._in_flight:
             return
         done, _ = wait_for(self._in_flight, timeout_s, return_when=FIRST_COMPLETED)
         for future in done:
             self._receive(future, self._in_flight.pop(future), observer)
 
-    def _receive(self, future: Future[AnyPoint], task: AnyTask, observer: RunObserver) -> None:
+    def _receive(self, future: Future[AnyPoint], task: AnyTask, observer: "RunningSweep") -> None:
         try:
             point = future.result()
         except (KeyboardInterrupt, CancelledError):
@@ -291,7 +272,7 @@ class ExecutorRunner:
             point = task.failed(reason)
         observer.point_measured(point)
 
-    def _finish(self, observer: RunObserver) -> None:
+    def _finish(self, observer: "RunningSweep") -> None:
         """Leave the executor idle: cancel waiting tasks, and save the points of running ones."""
         for future in list(self._in_flight):
             # True only for tasks that no worker has begun; the others are waited for below.

@@ -1,9 +1,10 @@
-"""The file of a sweep, in JSON lines: a header, then one line per measured point."""
+"""The file of a sweep or a recording, in JSON lines: a header, then points and sections."""
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpulab.core.disk import GrowingFile
 from gpulab.core.errors import (
@@ -14,6 +15,7 @@ from gpulab.core.errors import (
 )
 from gpulab.core.requirements import instance_of
 from gpulab.core.serialization import as_text, parse_object, read_bytes
+from gpulab.gpus.provenance import SOURCES
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._tasks import Point
 
@@ -23,118 +25,145 @@ _MAX_SHOWN = 60  # characters of an unknown schema in a message
 # such as the date and the clocks, may change from run to run.
 IDENTITY = ("gpu", "source", "driver", "torch", "cuda", "cpu", "n_threads")
 
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
-class JournalContents:
-    """The contents of a sweep's file: the points by the key of their task, and their machine.
+class FileKind:
+    """What messages call a file, the error that they raise, and what they advise."""
 
-    ``provenance`` is empty if the file has no header yet. If a task has several points, the last
-    one counts, because a failed task may have been tried again. ``n_bytes`` is the length of all
-    complete lines.
+    name: str
+    error: type[GpulabError]
+    cure: str
+    repair: str
+
+
+_SWEEP = FileKind(
+    "the file of a sweep",
+    SchemaVersionError,
+    "give another file",
+    "remove that line, or give another file",
+)
+
+
+@dataclass(slots=True)
+class FileContents:
+    """The contents of a file: the facts about the machine, its points and its sections.
+
+    Points are by the key of their task. If a task comes twice, the later line counts, because a
+    failed task may have been tried again. A sweep has no sections.
     """
 
-    provenance: Mapping[str, object] = field(default_factory=dict)
-    points: Mapping[str, Point | FunctionPoint] = field(default_factory=dict)
-    n_bytes: int = 0
+    provenance: Row
+    points: dict[str, Point | FunctionPoint] = field(default_factory=dict)
+    sections: dict[str, tuple[Row, ...]] = field(default_factory=dict)
 
 
-def read(path: str | os.PathLike[str]) -> JournalContents:
+def contents_of(text: str, name: str, kind: FileKind) -> FileContents:
+    """Return the contents of complete lines, without a checksum; ``name`` is the file's.
+
+    If they are not such a file, or damaged, this raises the error of the kind, with the line;
+    `SchemaVersionError` if another version of gpulab is needed.
+    """
+    # Not splitlines(), which also splits at separators that may be part of a name.
+    head, *lines = text.removesuffix("\n").split("\n")
+    contents = FileContents(_provenance(head, name, kind))
+    for number, line in enumerate(lines, start=2):
+        try:
+            _add(contents, parse_object(line))
+        except GpulabError as error:
+            raise kind.error(
+                f"{name}, line {number}, is damaged: {error}; {kind.repair}"
+            ) from error
+    return contents
+
+
+def _provenance(head: str, name: str, kind: FileKind) -> Row:
+    try:
+        header = parse_object(head)
+    except DamagedDataError as error:
+        reason = str(error) if head else "it is empty"
+        raise kind.error(_not_one(name, kind, reason)) from error
+    schema = str(header.get("schema"))[:_MAX_SHOWN]
+    # Another kind of file is not a newer version: an update would not help.
+    if schema.partition("/")[0] != SCHEMA.partition("/")[0]:
+        raise kind.error(_not_one(name, kind, f"it has the schema {schema!r}"))
+    if schema != SCHEMA:
+        raise SchemaVersionError(
+            f"{name} has the schema {schema!r} and this version of gpulab reads {SCHEMA!r}; "
+            "read it with a newer gpulab: pip install --upgrade gpulab"
+        )
+    provenance = header.get("provenance")
+    if not isinstance(provenance, dict):
+        raise kind.error(f"{name} is damaged: its header has no provenance; {kind.repair}")
+    # The source says whether a time was measured or computed by a model.
+    source = provenance.get("source", SOURCES[0])
+    if source not in SOURCES:
+        raise kind.error(
+            f"{name} is damaged: its header has the source {source!r}, and it must be one of "
+            f"{', '.join(SOURCES)}; {kind.repair}"
+        )
+    return provenance
+
+
+def _not_one(name: str, kind: FileKind, reason: str) -> str:
+    return f"{name} is not {kind.name}: {reason}; {kind.cure}"
+
+
+def _add(contents: FileContents, row: Row) -> None:
+    if "section" in row:
+        rows = row.get("rows")
+        if not isinstance(rows, list) or not all(isinstance(each, dict) for each in rows):
+            raise DamagedDataError("it is a section without rows")
+        contents.sections[str(row["section"])] = tuple(rows)
+    elif "task" in row:
+        kind = FunctionPoint if row.get("schema") == FunctionPoint.schema else Point
+        point = kind.from_dict(row)
+        contents.points[point.task.key] = point
+    else:
+        raise DamagedDataError("it is neither a point nor a section")
+
+
+def read(path: str | os.PathLike[str]) -> FileContents:
     """Return the contents of a sweep's file, without a last line that a crash has cut off.
 
     `SchemaVersionError` if it is no sweep's, has another version, or is damaged; it gives the
-    line.
+    line. `InvalidOptionError` if it is a finished recording.
     """
-    content = _content(path)
-    # Bytes and not text: a crash may have cut a character in two.
-    whole = content[: content.rfind(b"\n") + 1]
+    return _contents(_whole_lines(path), str(path))
+
+
+def _contents(whole: bytes, name: str) -> FileContents:
     if not whole:
-        return _begun(content, path)
-    # Not splitlines(), which also splits at separators that may be part of a name.
-    header, *lines = _text(whole, path).removesuffix("\n").split("\n")
+        return FileContents({})
+    if whole.removesuffix(b"\n").rpartition(b"\n")[2].startswith(b'{"checksum"'):
+        raise InvalidOptionError(
+            f"{name} is a finished recording, closed by a checksum; give another file"
+        )
     try:
-        provenance = _provenance(parse_object(header), path)
+        text = as_text(whole)
     except DamagedDataError as error:
-        raise SchemaVersionError(_no_sweep(path, str(error))) from error
-    points: dict[str, Point | FunctionPoint] = {}
-    for number, line in enumerate(lines, start=2):
-        row = _parsed(line, path, number)
-        if "checksum" in row:
-            raise InvalidOptionError(
-                f"{path} is a finished recording, closed by a checksum; give another file"
-            )
-        # A recording is the same kind of file with sections, and is continued here, too.
-        if "section" not in row:
-            point = _point(row, path, number)
-            points[point.task.key] = point
-    return JournalContents(provenance, points, len(whole))
+        raise SchemaVersionError(_not_one(name, _SWEEP, str(error))) from error
+    return contents_of(text, name, _SWEEP)
 
 
-def _content(path: str | os.PathLike[str]) -> bytes:
+def _whole_lines(path: str | os.PathLike[str]) -> bytes:
+    """Return all complete lines; none if the header itself was cut off."""
     try:
-        return read_bytes(path)
+        content = read_bytes(path)
     except OSError as error:
         raise InvalidOptionError(
             f"{path} cannot be read: {error.strerror}; give another file"
         ) from error
     except DamagedDataError as error:
-        raise SchemaVersionError(_no_sweep(path, str(error))) from error
-
-
-def _text(content: bytes, path: str | os.PathLike[str]) -> str:
-    try:
-        return as_text(content)
-    except DamagedDataError as error:
-        raise SchemaVersionError(_no_sweep(path, str(error))) from error
-
-
-def _no_sweep(path: str | os.PathLike[str], reason: str = "") -> str:
-    return f"{path} is not the file of a sweep{reason and f': {reason}'}; give another file"
-
-
-def _provenance(
-    header: Mapping[str, object], path: str | os.PathLike[str]
-) -> Mapping[str, object]:
-    provenance = header.get("provenance")
-    if header.get("schema") != SCHEMA or not isinstance(provenance, dict):
-        raise SchemaVersionError(
-            f"{path} has the schema {str(header.get('schema'))[:_MAX_SHOWN]!r}, and this version "
-            f"of gpulab needs {SCHEMA!r}; give another file"
-        )
-    return provenance
-
-
-def point_in(row: Mapping[str, object]) -> Point | FunctionPoint:
-    """Return the point in a row of a file; its schema says which kind it is."""
-    return (FunctionPoint if row.get("schema") == FunctionPoint.schema else Point).from_dict(row)
-
-
-def _point(
-    row: Mapping[str, object], path: str | os.PathLike[str], number: int
-) -> Point | FunctionPoint:
-    try:
-        return point_in(row)
-    except GpulabError as error:
-        raise SchemaVersionError(_damaged(path, number, error)) from error
-
-
-def _damaged(path: str | os.PathLike[str], number: int, reason: object) -> str:
-    return f"line {number} of {path} is damaged: {reason}; remove that line, or give another file"
-
-
-def _begun(content: bytes, path: str | os.PathLike[str]) -> JournalContents:
-    # No complete line: either a header that was cut off, or a file of another kind.
+        raise SchemaVersionError(_not_one(str(path), _SWEEP, str(error))) from error
+    # Bytes and not text: a crash may have cut a character in two.
+    whole = content[: content.rfind(b"\n") + 1]
     start = b'{"schema": "' + SCHEMA.encode()
     # Compares only as much as is there, since the cut may be anywhere.
-    if content[: len(start)] != start[: len(content)]:
-        raise SchemaVersionError(_no_sweep(path))
-    return JournalContents()
-
-
-def _parsed(line: str, path: str | os.PathLike[str], number: int) -> dict[str, object]:
-    try:
-        return parse_object(line)
-    except DamagedDataError as error:
-        raise SchemaVersionError(_damaged(path, number, error)) from error
+    if not whole and content[: len(start)] != start[: len(content)]:
+        raise SchemaVersionError(_not_one(str(path), _SWEEP, "it has no header of one"))
+    return whole
 
 
 class Journal:
@@ -145,9 +174,10 @@ class Journal:
     """
 
     def __init__(self, file: GrowingFile) -> None:
-        self.before = read(file.path)
+        whole = _whole_lines(file.path)
+        self.before = _contents(whole, str(file.path))
         self._file = file
-        file.cut(self.before.n_bytes)
+        file.cut(len(whole))
 
     def add(self, point: Point | FunctionPoint) -> None:
         """Write a point; when this returns, a crash of this process cannot lose it."""

@@ -29,7 +29,6 @@ from gpulab.workloads.sweeps._executor import (
     AnyTask,
     ExecutorRunner,
     InProcessRunner,
-    TaskRunner,
     refuse_forks,
     share_gpu,
 )
@@ -382,7 +381,7 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
             # The file is locked before anything is measured, so that a second sweep fails at once.
             file = None if out is None else stack.enter_context(growing(out))
             journal = None if file is None else Journal(file)
-            runner: TaskRunner = InProcessRunner(effort)
+            runner: InProcessRunner | ExecutorRunner = InProcessRunner(effort)
             if executor is not None:
                 refuse_forks(executor, by_key.values())
                 assignment = stack.enter_context(share_gpu(executor, by_key.values()))

@@ -1,7 +1,5 @@
 """The scheduler's counters reveal a busy host; here the scheduler is a folder of files."""
 
-import os
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,12 +65,6 @@ def waits_of(found: Point, happens: Callable[[], None]) -> tuple[tuple[int, floa
     return watch.waits
 
 
-def test_a_reading_made_of_waits_is_noted(scheduler: Scheduler) -> None:
-    """A reading with waits is noted with its size and the time of one wait."""
-    found = waits_of(point(CPU), lambda: scheduler.spend(11, *BUSY))
-    assert found == ((64, pytest.approx(0.15 / 38)),)
-
-
 @pytest.mark.parametrize(
     ("spent", "time_s", "n_samples"),
     [
@@ -93,11 +85,6 @@ def test_a_reading_without_waits_is_believed(
     """Nothing is noted on a quiet host, or if waits cannot have changed the median."""
     found = point(CPU, time_s, n_samples) if n_samples else Point(CPU, error="out of memory")
     assert waits_of(found, lambda: scheduler.spend(11, *spent)) == ()
-
-
-def test_the_gpus_times_are_not_watched(scheduler: Scheduler) -> None:
-    """Waits during a GPU task are not noted."""
-    assert waits_of(point(GPU), lambda: scheduler.spend(11, *BUSY)) == ()
 
 
 def test_the_thread_that_waits_longest_counts(scheduler: Scheduler) -> None:
@@ -132,13 +119,6 @@ def test_a_system_without_counters_says_nothing(
     assert waits_of(point(CPU), lambda: None) == ()
 
 
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux")
-def test_linux_counts_in_this_way() -> None:
-    """On Linux, each thread of this process is found by its native id."""
-    found = _cpu_contention._read()  # the one place that reads the system
-    assert {str(threading.get_native_id()), str(os.getpid())} <= found.keys()
-
-
 def curve(waits: tuple[tuple[int, float], ...], **options: int) -> Curve:
     """Return a CPU curve of three sizes with these waits."""
     task = replace(CPU, **options)
@@ -155,17 +135,6 @@ def test_the_doubt_says_what_happened_and_what_to_do() -> None:
         "128; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
         "threads (n_threads=1), then run again"
     )
-
-
-def test_one_thread_is_not_asked_to_be_fewer() -> None:
-    """With one thread, the advice does not suggest fewer threads."""
-    (found,) = contention_findings(curve(((32, 8.1e-3),), n_threads=1))
-    assert found.advice == "close other programs, then run again"
-
-
-def test_a_curve_without_waits_raises_no_doubt() -> None:
-    """A curve without waits has no finding."""
-    assert contention_findings(curve(())) == ()
 
 
 @pytest.fixture
@@ -199,13 +168,6 @@ def test_a_crossover_reports_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     assert found.details.splitlines()[-1] == f"  {doubt}"
     assert (found.gpu.waits, found.bare.waits) == ((), ())
-
-
-@pytest.mark.usefixtures("measured")
-def test_given_times_are_not_doubted() -> None:
-    """Recorded times get no finding, as their host's load is unknown."""
-    source = [point(replace(task, size=size)) for task in (CPU, GPU) for size in (32, 64)]
-    assert crossover("matmul", source=source).findings == ()
 
 
 @pytest.mark.parametrize(

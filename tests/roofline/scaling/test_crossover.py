@@ -8,7 +8,6 @@ import pytest
 from gpulab import virtual_gpu
 from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling import Crossover, crossover
-from gpulab.roofline.scaling._links import copies_s, find_link
 from gpulab.workloads.sweeps import Point, Task, take
 
 SIZES = tuple(2**exponent for exponent in range(10, 25, 2))
@@ -107,18 +106,6 @@ def test_with_transfers_both_crossings_are_printed() -> None:
     )
 
 
-def test_the_details_list_lines_prediction_and_mixture() -> None:
-    """The details list each side's line, the prediction and a warning about mixed sources."""
-    mixed = [*ON_CPU, *(replace(point, source="virtual") for point in ON_GPU)]
-    assert crossover("add", source=mixed).details.splitlines() == [
-        "add float32: n = 16,700 [16,700, 16,700]",
-        f"  CPU: Some CPU, recorded: {CPU_LINE}",
-        f"  GPU: virtual NVIDIA H200: {GPU_LINE}",
-        "  from these lines: n = 16,800 [16,800, 16,800]",
-        "  the sides have different sources, recorded and virtual",
-    ]
-
-
 def test_the_frame_has_a_row_for_each_time() -> None:
     """The table has a row per time of all curves, with lines and sources."""
     table = crossover("add", source=ALL, transfers="both").to_frame()
@@ -132,16 +119,6 @@ def test_the_frame_has_a_row_for_each_time() -> None:
         ("gpu", "both"): 8,
     }
     assert table["line_s"].to_numpy() == pytest.approx(table["median_s"].to_numpy(), rel=1e-4)
-
-
-def test_another_link_is_computed_and_says_so() -> None:
-    """Copies over PCIe 3 are added to each time, and the times without them are kept."""
-    found = crossover("add", source=ALL, transfers="both", link="pcie-3")
-    more_s = [copies_s("add", size, "float32", "both", find_link("PCIe 3")) for size in SIZES]
-    expected_s = [point.median_s + more for point, more in zip(ON_GPU, more_s, strict=True)]
-    assert found.gpu.median_s == pytest.approx(expected_s)
-    assert found.gpu.how == "transfers both, computed for PCIe 3 (15.8 GB/s)"
-    assert found.bare.median_s == tuple(point.median_s for point in ON_GPU)
 
 
 def test_missing_transfers_are_computed_for_the_gpus_own_link() -> None:

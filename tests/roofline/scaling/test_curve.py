@@ -7,7 +7,6 @@ import pytest
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling._curve import amounts, curve_of
-from gpulab.workloads import workload
 from gpulab.workloads.sweeps import Point, Task
 
 GPU = Task("matmul", 1, method="synchronized", cache="hot")
@@ -44,21 +43,6 @@ def test_bytes_are_taken_where_both_fit() -> None:
     fit = curve_of(made).fit
     assert fit is not None
     assert fit.unit == "B"
-
-
-def test_what_has_no_flops_runs_over_bytes() -> None:
-    """A workload without FLOPs, such as sort, uses bytes."""
-    made = [replace(each, task=replace(each.task, workload="sort")) for each in points(GPU, "B")]
-    fit = curve_of(made).fit
-    assert fit is not None
-    assert fit.unit == "B"
-
-
-def test_amounts_are_those_of_the_catalogue() -> None:
-    """FLOPs and bytes are the catalogue's at each size."""
-    offered = workload("matmul")
-    assert amounts("matmul", [64], "float16", "B").tolist() == [offered.bytes(64, "float16")]
-    assert amounts("matmul", [64], "float16", "FLOP").tolist() == [offered.flops(64)]
 
 
 def test_points_are_put_in_order() -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gpulab import device, recordings, virtual_gpu
+from gpulab import recordings
 from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling._curve_points import (
     CrossoverRequest,
     CurveRequest,
     collect_points,
-    gpu_entered,
     measure_curve,
     require_points,
     select_points,
@@ -43,13 +42,6 @@ def test_only_points_of_the_same_kind_are_chosen() -> None:
         )
     ]
     assert select_points([point(CPU, 64), *others, right], CurveRequest(GPU, None)) == (right,)
-
-
-def test_only_sizes_that_were_asked_for_are_chosen() -> None:
-    """Only the sizes asked for are chosen; None means all."""
-    both = (point(GPU, 64), point(GPU, 128))
-    assert select_points(both, CurveRequest(GPU, None)) == both
-    assert select_points(both, CurveRequest(GPU, (128,))) == both[1:]
 
 
 def test_threads_are_chosen_as_set_or_else_the_most() -> None:
@@ -114,13 +106,3 @@ def test_a_recording_is_loaded_by_its_file(tmp_path: Path) -> None:
     taken = collect_points(wanted, path, None, never, progress=False)
     assert [each.task.size for each in (*taken.cpu, *taken.bare)] == [64, 64]
     assert taken.cpu[0].source == "recorded"
-
-
-def test_another_gpu_is_entered_for_the_block_alone() -> None:
-    """The GPU that was entered before the block is back after it."""
-    with virtual_gpu("H200") as mine:
-        with gpu_entered("T4"):
-            assert device.current().name == "Tesla T4"
-        assert device.current().virtual is mine
-        with gpu_entered(None):
-            assert device.current().virtual is mine

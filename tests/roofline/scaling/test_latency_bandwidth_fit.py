@@ -113,14 +113,6 @@ def test_equal_amounts_are_a_constant() -> None:
     assert (fit.fixed_s, fit.slope_s) == pytest.approx((2.0, 0.0))
 
 
-def test_the_band_is_that_of_the_line() -> None:
-    """The band ends in the interval of the fixed cost and in that of the slope."""
-    fit = fit_line(BYTES, NOISY_S, "B")
-    near, far = fit.spread([0.0, 1e15])
-    assert near == pytest.approx(fit.fixed_interval_s[1] / fit.fixed_s - 1)
-    assert far == pytest.approx(fit.slope_interval_s[1] / fit.slope_s - 1, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     ("times_s", "text"),
     [

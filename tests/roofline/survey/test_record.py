@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from click.testing import CliRunner
 
 from gpulab import device, recordings
 from gpulab.cli import record as command
-from gpulab.core.disk import growing
 from gpulab.core.errors import (
     ClocksUnavailableError,
-    FileInUseError,
     InvalidOptionError,
     NotSavedError,
     RecordingError,
 )
 from gpulab.core.units import counted
-from gpulab.roofline.survey import _brief_timing, _plan, _record, _transfers, plan, record
+from gpulab.roofline.survey import _plan, _record, _transfers, plan, record
 from gpulab.roofline.survey._plan import LONGEST_CPU_S, SurveySection
 from gpulab.workloads.sweeps import Point, Task
 from tests.support.refusing import halting
@@ -118,12 +115,6 @@ def test_a_short_time_names_what_will_be_missing() -> None:
     assert last.endswith("66 of one thread of the CPU, 90 of sizes in between, 580 of other types")
 
 
-def test_sections_may_be_chosen(out: Path, taken: Taken) -> None:
-    """Only the chosen sections are measured."""
-    record(out, sections=["transfers"], progress=False)
-    assert taken == ["transfers"]
-
-
 def test_the_same_call_resumes(out: Path, taken: Taken) -> None:
     """A repeated call adds what is missing and measures nothing twice."""
     record(out, sections=["transfers"], quick=True, progress=False)
@@ -214,30 +205,6 @@ def test_a_full_disk_loses_nothing(
     again = record(out, progress=False)
     assert {*again.sections, *(point.task.key for point in again.points)} == {*taken, "left_out"}
     assert len(taken) == len(set(taken)) + 1  # the one that was refused
-
-
-def test_a_recording_is_completed_in_place(out: Path, taken: Taken) -> None:
-    """The file keeps its mode, and a symbolic link to it stays a link."""
-    link = out.with_name("link.jsonl")
-    link.symlink_to(out)
-    record(link, progress=False, sections=["transfers"])
-    out.chmod(0o600)
-    before = out.stat()
-    record(link, progress=False, sections=["ceilings"])
-    assert taken == ["transfers", "ceilings"]
-    assert link.is_symlink()
-    assert (out.stat().st_ino, out.stat().st_mode) == (before.st_ino, before.st_mode)
-    assert recordings.load(out).sections.keys() >= {"transfers", "ceilings"}
-
-
-def test_a_second_recording_to_the_file_is_refused(out: Path, taken: Taken) -> None:
-    """While the file is being written, a second recording is refused and changes nothing."""
-    with growing(out) as file:
-        file.append("line\n")
-        with pytest.raises(FileInUseError):
-            record(out, progress=False)
-    assert out.read_text("utf-8") == "line\n"
-    assert not taken
 
 
 def test_a_line_cut_off_by_a_crash_is_taken_again(out: Path, taken: Taken) -> None:
@@ -419,36 +386,15 @@ def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
 
 
-def test_a_wait_is_read_with_its_interval_and_its_call() -> None:
-    """A wait has a time with its interval, longer than the time until the call returns."""
-    with device.active():
-        ones = torch.ones(1 << 20, device="cuda")
-        row = _brief_timing.waiting_times(lambda: ones.add_(1))
-    assert 0 < row["returns_s"] < row["low_s"] <= row["total_s"] <= row["high_s"]
-    assert row["n_samples"] >= 10
-
-
 def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C inside a measurement reaches the survey, although `measure` keeps its samples."""
 
     class Interrupted:
         stopped_by = "interrupt"
 
-    monkeypatch.setattr(_brief_timing, "measure", lambda *_given, **_options: Interrupted())
+    monkeypatch.setattr(_transfers, "measure", lambda *_given, **_options: Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        _brief_timing.brief_measurement(lambda: None, "naive")
-
-
-def test_the_plan_is_printed_first(
-    out: Path, taken: Taken, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The plan with its estimate is printed first, and not without progress."""
-    planned = str(plan(sections=["transfers"]))
-    record(out, sections=["transfers"])
-    assert capsys.readouterr().out == f"{planned}\n"
-    record(out, sections=["ceilings"], progress=False)
-    assert capsys.readouterr().out == ""
-    assert taken == ["transfers", "ceilings"]
+        _transfers.brief_measurement(lambda: None, "naive")
 
 
 def test_the_command_records(out: Path, taken: Taken) -> None:
@@ -459,15 +405,3 @@ def test_the_command_records(out: Path, taken: Taken) -> None:
     assert f"{out}: virtual NVIDIA H200 and " in done.output
     assert "left out: 2: one call takes too long" in done.output
     assert len(recordings.load(out).points) == len(taken) - 2
-
-
-def test_the_command_only_plans(out: Path, taken: Taken) -> None:
-    """With ``--plan`` nothing is measured or written."""
-    chosen = ["--plan", "--sections", "ceilings, cpu", "--minutes", "2", "--gpu", "H200"]
-    done = CliRunner().invoke(command, ["--out", str(out), *chosen])
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[0].endswith("and 120 s at most")
-    assert "  ceilings: bandwidth, arithmetic, cache and floor, 5.0 s" in done.output
-    assert "transfers" not in done.output
-    assert not taken
-    assert not out.exists()

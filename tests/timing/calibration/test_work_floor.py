@@ -8,10 +8,7 @@ import torch
 import gpulab
 from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device import Device, _notebook_session
-from gpulab.device.clocks import Reading
-from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
-from gpulab.timing._real_time import RealTime
-from gpulab.timing._run import MeasurementRun
+from gpulab.timing import Floor, calibration, measure, take_samples
 from gpulab.timing.calibration import _device_floor, _work_floor
 from gpulab.tracing.profiling import ActivityRecord, Records
 from gpulab.virtual import Gaps
@@ -205,34 +202,6 @@ def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     assert partial.median_s == pytest.approx(20 * US, abs=TICK_S)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_both_sides_of_a_comparison_have_their_own() -> None:
-    """As many samples as before, in pairs."""
-    found = compare(lambda: sleep_us(20), lambda: sleep_us(40))
-    assert (found.first.n_samples, found.second.n_samples) == (20, 20)
-    assert found.first.median_s == pytest.approx(20 * US, abs=1e-12)
-    assert found.second.median_s == pytest.approx(40 * US, abs=1e-12)
-    assert found.second.floor_error_s > found.first.floor_error_s > 0
-    other = compare(lambda: sleep_us(20), lambda: sleep_us(40), floor="device")
-    assert (other.first.floor_error_s, other.second.floor_error_s) == (0.0, 0.0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
-    """Its records last longer than what the events read, which did not bracket them."""
-    side = torch.cuda.Stream()
-
-    def work() -> None:
-        with torch.cuda.stream(side):
-            sleep_us(100)
-
-    found = measure(work)
-    assert (found.floor_method, found.floor_s) == ("records", pytest.approx(FLOOR_S, abs=1e-15))
-    assert "side-stream" in [finding.code for finding in found.findings]
-
-
 def aside_us(found: Floor) -> float:
     """Return how far the ends of the interval lie from the value, which must be in its middle."""
     assert found.high_s - found.value_s == pytest.approx(found.value_s - found.low_s)
@@ -335,64 +304,3 @@ def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, s
     found = measure(lambda: sleep_us(20))
     assert asked == [("nothing", "launches")]
     assert found.floor_method == "work"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_what_stands_in_is_brought_up_to_date(
-    monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
-) -> None:
-    """Where the records fail the floor is read once more, behind what goes ahead."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise ProfilerUnavailableError("none")
-
-    monkeypatch.setattr(calibration, "record_calls", refuse)
-    setup = lambda: None  # noqa: E731 # as short as it is
-    found = measure(lambda: sleep_us(20), cache="hot", setup=setup)
-    assert asked == [("nothing", "launches"), (setup, "launches")]
-    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After Ctrl-C the dozen calls with records would only be a wait."""
-    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
-    n_calls = 0
-
-    def work() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls == 3 + 30:
-            raise KeyboardInterrupt
-        sleep_us(20 + 20 * (n_calls % 2))
-
-    found = measure(work, n_warmup=3)
-    assert (found.stopped_by, found.floor_method) == ("interrupt", "records")
-    assert n_calls == 3 + 30
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_a_side_that_stands_in_has_no_floor() -> None:
-    """Where one side waits inside its call, events time it; the other keeps its own floor."""
-    x = torch.ones(4, device="cuda")
-    found = compare(lambda: x.sum().item(), lambda: sleep_us(40))
-    assert (found.first.method, found.first.floor_method) == ("events", "")
-    assert (found.second.method, found.second.floor_method) == ("calibrated", "work")
-
-
-@pytest.mark.usefixtures("recording")
-def test_samples_behind_the_records_have_the_last_clock() -> None:
-    """It was read just before them, and another query of the driver takes time."""
-    options = MeasurementOptions(cache="hot")
-    run = MeasurementRun.prepare(lambda: sleep_us(20), options, real_time=RealTime(1.0))
-    for n_samples, reading in ((8, Reading(0.0, sm_mhz=1980)), (2, Reading(0.1, sm_mhz=1440))):
-        run.samples.values_s += [22.6 * US] * n_samples
-        run.samples.end_batch(reading)
-    run.update_floor(n_more=12)
-    assert run.floor is not None
-    assert run.floor.method == "work"
-    assert run.samples.batch_sizes == [8, 2, 12]
-    assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)

@@ -207,60 +207,45 @@ def _drop_second_line(text: str) -> str:
     return f"{first}\n{rest}"
 
 
-UNFINISHED = (
-    "{path} has no checksum in its last line: the recording was not finished, or the file was "
-    "cut off; go on with: gpulab record --out {path}, or take what is there: "
-    "gpulab.recordings.load(..., unfinished=True)"
-)
+UNFINISHED = "has no checksum in its last line: the recording was not finished"
+# What happens to the text of a file, the error, and a part of its message.
 REFUSED: dict[str, tuple[Callable[[str], str], type[GpulabError], str]] = {
-    "empty": (
-        lambda _text: "",
-        RecordingError,
-        "{path} is not a recording: it is empty; make one: gpulab record --out FILE",
-    ),
-    "another text": (
-        lambda _text: "size,time\n1,2\n",
-        RecordingError,
-        (
-            "{path} is not a recording: its first line is not the header of one; make one: "
-            "gpulab record --out FILE"
-        ),
-    ),
+    "empty": (lambda _text: "", RecordingError, "is not a recording: it is empty; make one: "),
+    "another text": (lambda _text: "size,time\n1,2\n", RecordingError, "is not a recording: "),
     "a measurement": (
         lambda _text: '{"schema": "gpulab.measurement/1"}\n',
         RecordingError,
-        (
-            "{path} is not a recording: it holds the schema 'gpulab.measurement/1'; make one: "
-            "gpulab record --out FILE"
-        ),
+        "is not a recording: it has the schema 'gpulab.measurement/1'",
     ),
     "newer": (
         lambda text: text.replace("gpulab.sweep/1", "gpulab.sweep/2"),
         SchemaVersionError,
-        (
-            "{path} has the schema 'gpulab.sweep/2' and this version of gpulab reads "
-            "'gpulab.sweep/1'; read it with a newer gpulab: pip install --upgrade gpulab"
-        ),
+        "has the schema 'gpulab.sweep/2' and this version of gpulab reads 'gpulab.sweep/1'",
     ),
     "without provenance": (
         lambda text: text.replace('"provenance"', '"origin"'),
         RecordingError,
-        "{path} is damaged: its header has no provenance; " + AGAIN,
+        "is damaged: its header has no provenance; " + AGAIN,
+    ),
+    "another source": (
+        lambda text: text.replace('"source": "measured"', '"source": "virtuam"', 1),
+        RecordingError,
+        "its header has the source 'virtuam', and it must be one of measured, recorded, virtual",
     ),
     "edited": (
         lambda text: text.replace('"median_s": 2e-06', '"median_s": 1e-06'),
         RecordingError,
-        "{path} was edited or damaged: its content does not fit its checksum; " + AGAIN,
+        "was edited or damaged: its content does not fit its checksum; " + AGAIN,
     ),
     "lines missing": (
         _drop_second_line,
         RecordingError,
-        "{path} was edited or damaged: it has 3 lines, and its checksum counts 4; " + AGAIN,
+        "was edited or damaged: it has 3 lines, and its checksum counts 4; " + AGAIN,
     ),
     "added to": (
         lambda text: text + '{"section": "more", "rows": []}\n',
         RecordingError,
-        "{path} was edited: something stands behind its checksum; " + AGAIN,
+        "was edited: something stands behind its checksum; " + AGAIN,
     ),
     "unfinished": (_drop_last_line, RecordingError, UNFINISHED),
     "cut off": (lambda text: text[:-40], RecordingError, UNFINISHED),
@@ -274,26 +259,27 @@ def test_what_is_not_as_it_was_made_is_refused(path: Path, how: str) -> None:
     path.write_text(change(path.read_text("utf-8")), "utf-8")
     with pytest.raises(kind) as error:
         _recording.load(path)
-    assert str(error.value) == message.format(path=path)
+    assert str(error.value).startswith(f"{path} ")
+    assert message in str(error.value)
 
 
-LINES = {
-    "{": (
-        "is damaged: it is not JSON (Expecting property name enclosed in double quotes: line 1 "
-        "column 2 (char 1)); "
-    )
-    + AGAIN,
-    '{"a": 1}': "is neither a point nor a section; " + AGAIN,
-}
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_a_bad_line_is_named(path: Path, line: str) -> None:
-    """Without a checksum, the error names the line that cannot be read."""
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "it is not JSON (Expecting property name enclosed in double quotes: line 1"),
+        ("[1]", "it is not a JSON object"),
+        ('{"a": 1}', "it is neither a point nor a section"),
+        ('{"section": "clocks", "rows": [1]}', "it is a section without rows"),
+        ('{"task": 1e400}', "it has the number 1e400, which is not finite or beyond 64 bits"),
+    ],
+)
+def test_a_bad_line_is_named(path: Path, line: str, reason: str) -> None:
+    """Without a checksum, the error names the line that cannot be read, and why."""
     path.write_text("\n".join([lines_of(path)[0], line, ""]), "utf-8")
     with pytest.raises(RecordingError) as error:
         _recording.load(path, unfinished=True)
-    assert str(error.value) == f"{path}, line 2, {LINES[line]}"
+    assert str(error.value).startswith(f"{path}, line 2, is damaged: {reason}")
+    assert str(error.value).endswith(AGAIN)
 
 
 def test_an_unfinished_file_is_read_up_to_its_last_whole_line(path: Path) -> None:
@@ -404,44 +390,6 @@ def test_the_shipped_recording_is_of_an_h200() -> None:
     assert frame.groupby("on")["workload"].nunique().to_dict() == {"cpu": 29, "gpu": 29}
     assert set(frame["source"]) == {"recorded"}
     assert (frame["error"] == "").all()
-
-
-HEADER = '{"schema": "gpulab.sweep/1", "provenance": {"gpu": "x"}}\n'
-DAMAGED = {
-    "source": (
-        HEADER.replace('"x"', '"x", "source": "virtuam"'),
-        (
-            "{path} is damaged: its header has the source 'virtuam', and it must be one of "
-            f"measured, recorded, virtual; {AGAIN}"
-        ),
-    ),
-    "rows": (
-        HEADER + '{"section": "clocks", "rows": [1]}\n',
-        f"{{path}}, line 2, is damaged: it is a section without rows; {AGAIN}",
-    ),
-    "no object": (
-        HEADER + "[1]\n",
-        f"{{path}}, line 2, is damaged: it is not a JSON object; {AGAIN}",
-    ),
-    "no number": (
-        HEADER + '{"task": 1e400}\n',
-        (
-            "{path}, line 2, is damaged: it has the number 1e400, which is not finite or beyond "
-            f"64 bits; {AGAIN}"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("how", DAMAGED)
-def test_values_that_mean_nothing_are_refused(tmp_path: Path, how: str) -> None:
-    """Without a checksum, the error names the line and what is wrong with it."""
-    text, message = DAMAGED[how]
-    path = tmp_path / "mine.jsonl"
-    path.write_text(text, "utf-8")
-    with pytest.raises(RecordingError) as error:
-        _recording.load(path, unfinished=True)
-    assert str(error.value) == message.format(path=path)
 
 
 @pytest.mark.parametrize("name", ["a\N{LINE SEPARATOR}b", "a\N{NEXT LINE}b", "a\x1cb", "\ud800"])

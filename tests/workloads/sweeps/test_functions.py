@@ -143,7 +143,7 @@ def test_a_file_is_read_without_measuring(tmp_path: Path) -> None:
     assert loaded.points == (*own.points, *catalogue.points)
     assert loaded.to_frame()["n"].notna().sum() == len(own.to_frame())
     assert loaded.to_frame()["workload"].tolist()[-1] == "add"
-    with pytest.raises(RecordingError, match=r"line 2, is a point of a function of your own"):
+    with pytest.raises(RecordingError, match=r"has points of a function of your own"):
         gpulab.recordings.load(out, unfinished=True)
 
 
@@ -332,7 +332,7 @@ def test_a_damaged_point_is_named_by_its_line(parameters: str, tmp_path: Path) -
     quiet(add, n=[64], out=out)
     good = json.dumps('{"n": 64}')
     out.write_text(out.read_text().replace(good, json.dumps(parameters)))
-    with pytest.raises(SchemaVersionError, match=r"line 2 of .* is damaged: .*object in JSON"):
+    with pytest.raises(SchemaVersionError, match=r", line 2, is damaged: .*object in JSON"):
         quiet(add, n=[64], out=out)
 
 

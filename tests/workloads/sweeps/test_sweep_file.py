@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import gpulab
-from gpulab.core.errors import FileInUseError, InvalidOptionError, NotSavedError
+from gpulab.core.errors import FileInUseError, NotSavedError
 from gpulab.workloads.sweeps import (
     Point,
     Sweep,
@@ -146,25 +146,6 @@ def test_a_disk_that_fails_at_fsync_is_reported(
             sweep(TASKS, out=tmp_path / "sweep.jsonl", progress=False)
     assert isinstance(error.value.partial, Sweep)
     assert len(error.value.partial.points) == len(TASKS)
-
-
-def test_a_disk_that_takes_no_header_is_reported_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, taken: list[Task]
-) -> None:
-    """If the header cannot be written, nothing is measured and no file remains."""
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", halting(10, FULL))
-        with pytest.raises(NotSavedError, match="No space left on device") as error:
-            sweep(TASKS, out=tmp_path / "sweep.jsonl", progress=False)
-    assert (taken, error.value.partial, list(tmp_path.iterdir())) == ([], None, [])
-
-
-@pytest.mark.parametrize("out", ["", ".", os.devnull, "none/sweep.jsonl"])
-def test_a_name_that_cannot_be_a_file_is_refused_first(out: str, taken: list[Task]) -> None:
-    """A name that cannot be written to is refused before anything is measured."""
-    with pytest.raises(InvalidOptionError, match=f"^out='{out}'"):
-        sweep(TASKS, out=out, progress=False)
-    assert taken == []
 
 
 @pytest.mark.parametrize(
