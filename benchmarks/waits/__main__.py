@@ -5,9 +5,9 @@
 
 It asks of each call in ``benchmarks/results/waits-h100.json``: does it return only after a sleep
 of the GPU before it, does torch.cuda.set_sync_debug_mode("error") refuse it, how many kernels does
-it launch, and may it be captured in a CUDA graph. The last is asked only of calls that do not wait,
-because a failed capture can leave a GPU's libraries of no more use. The exit status is 1 if an
-answer about a wait differs; kernels are counted for information.
+it launch, and may it be captured in a CUDA graph. The last is asked only of calls that do not
+wait, because a failed capture can leave a GPU's libraries of no more use. The exit status is 1 if
+an answer about a wait differs; kernels are counted for information.
 """
 
 import argparse
