@@ -9,7 +9,6 @@ numbers without meaning, and errors that do not name their file are failures: th
 The last columns are the most memory that Python used for one file, and the slowest file.
 """
 
-import argparse
 import codecs
 import contextlib
 import dataclasses
@@ -613,20 +612,15 @@ def table(title: str, tallies: dict[str, Tally]) -> list[str]:
     return lines
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables and all failures."""
     made = parser_of("benchmarks.damaged_files", __doc__)
     made.add_argument("--number", type=int, default=NUMBER, help="number of files")
     made.add_argument("--seed", type=int, default=SEED, help="seed of the choice of damages")
     made.add_argument(
         "--kinds", nargs="+", choices=sorted(kinds()), default=None, help="default: all kinds"
     )
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables and all failures."""
-    options = parser().parse_args(arguments)
+    options = made.parse_args(arguments)
     names = options.kinds or list(kinds())
     with tempfile.TemporaryDirectory() as folder:
         by_kind, by_mutation, failures = run(options.number, options.seed, names, Path(folder))

@@ -10,7 +10,6 @@ that lie in two clusters or rise) counts as seen if a second measurement has it 
 passing if not. Programs that need a missing library are left out, with the reason.
 """
 
-import argparse
 import sys
 import textwrap
 import time
@@ -326,7 +325,10 @@ def judge(programs: Sequence[Program], stop_s: float) -> dict[str, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the false findings and the missing ones; the exit status is 1 if there are any."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.findings", __doc__)
+    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
+    made.add_argument("--limit-s", type=float, default=140.0, help="start no program later")
+    options = made.parse_args(arguments)
     stop_s = time.monotonic() + options.limit_s
     with gpulab.virtual_gpu(options.gpu) if options.gpu else nullcontext():
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
@@ -341,14 +343,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"  {kind}: {line}")
     print(f"{options.limit_s - stop_s + time.monotonic():.0f} s")
     sys.exit(bool(ordinary["false"] or deserving["missing"] or ordinary["missing"]))
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.findings", __doc__)
-    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
-    made.add_argument("--limit-s", type=float, default=140.0, help="start no program later")
-    return made
 
 
 if __name__ == "__main__":

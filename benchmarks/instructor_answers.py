@@ -44,12 +44,6 @@ _CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.instructor_answers", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="run lessons and save the outcomes of predictions")
@@ -57,7 +51,8 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     write = commands.add_parser("write", help="write the page")
     write.set_defaults(command=lambda _options: PAGE.write_text(page(), "utf-8"))
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def sources() -> list[Path]:

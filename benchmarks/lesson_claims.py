@@ -14,7 +14,6 @@ command. The table at the end shows all GPUs side by side. A lesson takes about 
 is the first case, and "case" means all of them.
 """
 
-import argparse
 import json
 import math
 import os
@@ -59,7 +58,12 @@ print({_MARK!r} + json.dumps({{
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the lessons, or take the values of a GPU; print a table, and write the file."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.lesson_claims", __doc__)
+    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
+    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
+    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
+    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
+    options = made.parse_args(arguments)
     if options.gpu is not None:
         record_gpu(options.gpu, tuple(options.lessons))
         return
@@ -114,16 +118,6 @@ def write(out: Path, gpus: Mapping[str, Any], claims: Mapping[str, Any]) -> None
     """Write the file of all values."""
     content = {"schema": SCHEMA, "gpus": gpus, "claims": dict(sorted(claims.items()))}
     out.write_text(f"{json.dumps(content, indent=1)}\n", "utf-8")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
-    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
-    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
-    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
-    return made
 
 
 def sources_of(lessons: Sequence[str]) -> list[Path]:

@@ -30,13 +30,6 @@ _RESULTS = RESULTS / "accuracy-h200.json"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    warnings.simplefilter("ignore")  # the tools warn of conditions that this creates on purpose
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.accuracy", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="compare every tool with the driver's records")
@@ -61,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="check the catalogue against float64")
     check.add_argument("--virtual", action="store_true", help="run on the virtual H200")
     check.set_defaults(command=_check)
-    return made
+    options = made.parse_args(arguments)
+    warnings.simplefilter("ignore")  # the tools warn of conditions that this creates on purpose
+    options.command(options)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -18,12 +18,6 @@ from benchmarks.common.folders import ROOT
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.lessons", __doc__)
     commands = made.add_subparsers(required=True)
     minutes = commands.add_parser("minutes", help="estimate how long each lesson takes")
@@ -31,7 +25,8 @@ def parser() -> argparse.ArgumentParser:
     gallery = commands.add_parser("gallery", help="write what the pages say of the lessons")
     gallery.add_argument("--pictures", action="store_true", help="take the pictures anew")
     gallery.set_defaults(command=_gallery)
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _minutes(_options: argparse.Namespace) -> None:

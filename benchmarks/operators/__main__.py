@@ -28,12 +28,6 @@ DTYPES = ("float32", "float16", "bfloat16", "complex64", "int64", "bool")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.operators", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="try the operators")
@@ -54,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
     errors.add_argument(
         "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
     )
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _run(options: argparse.Namespace) -> None:

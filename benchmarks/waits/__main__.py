@@ -10,7 +10,6 @@ wait, because a failed capture can leave a GPU's libraries of no more use. The e
 an answer about a wait differs; kernels are counted for information.
 """
 
-import argparse
 import json
 import sys
 import time
@@ -30,8 +29,8 @@ from benchmarks.waits.calls import ANSWERED, call_of, names
 Rows = dict[str, dict[str, Any]]
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ask the calls, write the answers, and print those that differ from the recorded ones."""
     made = parser_of("benchmarks.waits", __doc__)
     made.add_argument("out", type=Path, help="file of answers")
     made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
@@ -39,12 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--limit-s", type=float, default=150.0, help="count no more kernels after these seconds"
     )
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Ask the calls, write the answers, and print those that differ from the recorded ones."""
-    options = parser().parse_args(arguments)
+    options = made.parse_args(arguments)
     warnings.simplefilter("ignore")
     asked = [name for name in names() if options.only in name]
     with gpulab.virtual_gpu(options.gpu) if options.gpu else nullcontext():
