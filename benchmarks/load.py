@@ -32,15 +32,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.folders import ROOT
 from benchmarks.common.markdown import padded_table
-from benchmarks.common.notebooks import client_of, without_gpu
+from benchmarks.common.notebooks import SOURCES, client_of, without_gpu
 from gpulab.lessons._build import solved
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
 
-LESSONS = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+LESSONS = [source for source in SOURCES if source.parent.name == "source"]
 MIB = 1 << 20
 _SET_UP = ("import torch, gpulab", "%load_ext gpulab", "gpulab.use('H200')")
 CELLS = {
