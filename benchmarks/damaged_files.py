@@ -9,7 +9,6 @@ numbers without meaning, and errors that do not name their file are failures: th
 The last columns are the most memory that Python used for one file, and the slowest file.
 """
 
-import argparse
 import codecs
 import contextlib
 import dataclasses
@@ -17,6 +16,7 @@ import gzip
 import io
 import json
 import math
+import operator
 import random
 import sys
 import tempfile
@@ -25,12 +25,13 @@ import traceback
 import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.command_line import parser_of
+from benchmarks.common.markdown import padded_table
 from gpulab import clocks, course, exercises, lessons, recordings, roofline
 from gpulab.core.disk import growing
 from gpulab.core.errors import GpulabError
@@ -445,14 +446,11 @@ def _with_literal(literal: str, text: str, chance: Random) -> str:
 
 
 def _without_key(text: str, chance: Random) -> str:
-    def remove(holder: Any, key: Any) -> None:  # noqa: ANN401 # as above
-        del holder[key]
-
-    return _changed(text, chance, remove)
+    return _changed(text, chance, operator.delitem)
 
 
 def _renamed(text: str, chance: Random) -> str:
-    def rename(holder: Any, key: Any) -> None:  # noqa: ANN401 # as above
+    def rename(holder: Any, key: Any) -> None:  # noqa: ANN401 # a dict or a list
         if isinstance(holder, dict):
             holder[f"{key}\ud800\x1b"] = holder.pop(key)
 
@@ -508,21 +506,11 @@ FAILURES = (RAW, NONSENSE, NAMELESS)
 _PLACES = {"start_s", "end_s", "times_s", "at_s"}  # points in time, which may be negative
 
 
-@dataclass(slots=True)
-class Tally:
-    """The results of the files of one row of a table.
+class Tally(Counter[str]):
+    """Numbers of files by their outcome, and the memory and time of the worst file."""
 
-    Attributes
-    ----------
-    counts
-        Number of files by their outcome.
-    peak_bytes, slowest_s
-        Memory and time of the worst file.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    peak_bytes: int = 0
-    slowest_s: float = 0.0
+    peak_bytes = 0
+    slowest_s = 0.0
 
 
 def outcome(kind: Kind, content: bytes, folder: Path) -> tuple[str, str]:
@@ -570,11 +558,10 @@ def cases(number: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, s
 
 def run(
     number: int, seed: int, names: Sequence[str], folder: Path
-) -> tuple[dict[str, Tally], dict[str, Tally], list[str]]:
-    """Damage and read the files; return tallies by kind and by mutation, and the failures."""
+) -> tuple[dict[str, Tally], list[str]]:
+    """Damage and read the files; return a tally for each kind, and the failures."""
     known = kinds()
-    by_kind: dict[str, Tally] = defaultdict(Tally)
-    by_mutation: dict[str, Tally] = defaultdict(Tally)
+    tallies: dict[str, Tally] = defaultdict(Tally)
     failures = []
     # First undamaged: these must be read, and reading them imports everything that is needed.
     for name in names:
@@ -592,48 +579,41 @@ def run(
         found, error = outcome(known[name], content, folder)
         took_s = time.perf_counter() - start_s
         peak_bytes = tracemalloc.get_traced_memory()[1] - before_bytes
-        for tally in (by_kind[name], by_mutation[mutation]):
-            tally.counts[found] += 1
-            tally.peak_bytes = max(tally.peak_bytes, peak_bytes)
-            tally.slowest_s = max(tally.slowest_s, took_s)
+        tally = tallies[name]
+        tally[found] += 1
+        tally.peak_bytes = max(tally.peak_bytes, peak_bytes)
+        tally.slowest_s = max(tally.slowest_s, took_s)
         if found in FAILURES:
             failures.append(f"{found}: {name}, {mutation}: {ascii(error)[:400]}")
     tracemalloc.stop()
-    return by_kind, by_mutation, failures
+    return tallies, failures
 
 
-def table(title: str, tallies: dict[str, Tally]) -> list[str]:
-    """Return the lines of a table."""
-    heads = (REFUSED, READ, *FAILURES)
-    lines = ["| ".join(["", f"{title:<24}", *heads, "peak MiB", "slowest s", ""]).strip()]
-    for name, tally in tallies.items():
-        counts = [f"{tally.counts[head]:>{len(head)}}" for head in heads]
-        worst = [f"{tally.peak_bytes / _MIB:>8.1f}", f"{tally.slowest_s:>9.2f}"]
-        lines.append("| ".join(["", f"{name:<24}", *counts, *worst, ""]).strip())
-    return lines
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table and all failures."""
     made = parser_of("benchmarks.damaged_files", __doc__)
     made.add_argument("--number", type=int, default=NUMBER, help="number of files")
     made.add_argument("--seed", type=int, default=SEED, help="seed of the choice of damages")
     made.add_argument(
         "--kinds", nargs="+", choices=sorted(kinds()), default=None, help="default: all kinds"
     )
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables and all failures."""
-    options = parser().parse_args(arguments)
+    options = made.parse_args(arguments)
     names = options.kinds or list(kinds())
     with tempfile.TemporaryDirectory() as folder:
-        by_kind, by_mutation, failures = run(options.number, options.seed, names, Path(folder))
-    for line in (*table("file", by_kind), "", *table("damage", by_mutation), "", *failures):
-        print(line)
-    total = sum((tally.counts for tally in by_kind.values()), Counter[str]())
-    print("; ".join(f"{total[name]:,} {name}" for name in (REFUSED, READ, *FAILURES)))
+        tallies, failures = run(options.number, options.seed, names, Path(folder))
+    heads = (REFUSED, READ, *FAILURES)
+    rows = [
+        [
+            name,
+            *(str(tally[head]) for head in heads),
+            f"{tally.peak_bytes / _MIB:.1f}",
+            f"{tally.slowest_s:.2f}",
+        ]
+        for name, tally in tallies.items()
+    ]
+    print(*padded_table(("file", *heads, "peak MiB", "slowest s"), rows), *failures, sep="\n")
+    total = sum(tallies.values(), Counter[str]())
+    print("; ".join(f"{total[name]:,} {name}" for name in heads))
     sys.exit(1 if failures else 0)
 
 

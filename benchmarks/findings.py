@@ -10,13 +10,12 @@ that lie in two clusters or rise) counts as seen if a second measurement has it 
 passing if not. Programs that need a missing library are left out, with the reason.
 """
 
-import argparse
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -25,15 +24,7 @@ from torch.nn import functional
 import gpulab
 from benchmarks.anything.examples import EXAMPLES
 from benchmarks.common.command_line import parser_of
-from benchmarks.host_time.networks import (
-    Gpt,
-    images,
-    labels,
-    perceptron,
-    resnet,
-    scaled_training,
-    training,
-)
+from benchmarks.host_time import networks
 from gpulab.core.errors import GpulabError
 from gpulab.device.work import Work
 
@@ -44,57 +35,48 @@ CONDITIONS = frozenset(
     | {"too-few-samples", "slow-simulation", "below-resolution"}
 )
 _MISSING = (ImportError, GpulabError, NotImplementedError)
-_WAITS = frozenset({"synchronizes-inside"})
+_WAITS = ("synchronizes-inside",)
 _MAX_TIME_S = 0.4
 
 
-@dataclass(frozen=True)
-class Program:
-    """Some work, the findings that it deserves, and how it is measured.
+class Program(NamedTuple):
+    """Some work as Python, the findings that it deserves, and how it is measured.
 
     Attributes
     ----------
     name
         What is printed.
-    make
-        Creates the inputs and returns the work.
+    setup
+        Lines that make what the work needs, from the names of ``_NAMES``.
+    body
+        The lines of the work itself.
     deserved
-        The findings that are true of it.
+        The findings that are true of it. One is enough, where a fact has two names.
     options
         Options of :func:`gpulab.measure`.
     """
 
     name: str
-    make: Callable[[], Work]
-    deserved: frozenset[str] = frozenset()
-    options: dict[str, Any] = field(default_factory=dict)
+    setup: str
+    body: str
+    deserved: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def work(self) -> Work:
+        """Make the work."""
+        names = dict(_NAMES)
+        source = f"{self.setup}\ndef work():\n{textwrap.indent(self.body, '    ')}"
+        exec(source, names)  # noqa: S102 # our own text
+        work: Work = names["work"]
+        return work
 
 
 def _r(*sizes: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*sizes, device="cuda", dtype=dtype)
 
 
-def _of(function: Callable[..., object], *make: Callable[[], torch.Tensor]) -> Callable[[], Work]:
-    """Return a maker of work that calls a function with new tensors."""
-
-    def made() -> Work:
-        tensors = [each() for each in make]
-        return lambda: function(*tensors)
-
-    return made
-
-
-def _sizes(*sizes: int, dtype: torch.dtype = torch.float32) -> Callable[[], torch.Tensor]:
-    return lambda: _r(*sizes, dtype=dtype)
-
-
-def _example(name: str) -> Callable[[], Work]:
-    # The examples stay set up until the process ends.
-    return lambda: EXAMPLES[name]().__enter__()
-
-
 def _gpt(*, is_trained: bool, is_scaled: bool = False) -> Work:
-    model = Gpt(width=128, n_blocks=2, n_words=500, length=64).cuda()
+    model = networks.Gpt(width=128, n_blocks=2, n_words=500, length=64).cuda()
     words = torch.randint(500, (8, 64), device="cuda")
 
     def loss() -> torch.Tensor:
@@ -104,220 +86,199 @@ def _gpt(*, is_trained: bool, is_scaled: bool = False) -> Work:
         model.eval()
         return torch.no_grad()(lambda: model(words))
     optimizer = torch.optim.AdamW(model.parameters())
-    return (scaled_training if is_scaled else training)(optimizer, loss)
+    return (networks.scaled_training if is_scaled else networks.training)(optimizer, loss)
 
 
 def _trained_images(optimizer: type[torch.optim.Optimizer], **options: Any) -> Work:  # noqa: ANN401 # of an optimizer
-    model, x, y = resnet((16, 32)), images(16, 3, 32), labels(16)
-    return training(
+    model, x, y = networks.resnet((16, 32)), networks.images(16, 3, 32), networks.labels(16)
+    return networks.training(
         optimizer(model.parameters(), lr=1e-3, **options),
         lambda: functional.cross_entropy(model(x), y),
     )
 
 
-def _with_clipping() -> Work:
-    model, x, y = perceptron(256, 512, 10), _r(64, 256), labels(64)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    return training(optimizer, lambda: functional.cross_entropy(model(x), y), clip=1.0)
-
-
-def _autocast() -> Work:
-    model, x = perceptron(512, 1024, 512), _r(128, 512)
-
-    def work() -> torch.Tensor:
-        with torch.no_grad(), torch.autocast("cuda", dtype=torch.bfloat16):
-            out: torch.Tensor = model(x)
-        return out
-
-    return work
-
-
-def _graph_of_training() -> Work:
-    model, x, y = perceptron(256, 256, 10), _r(64, 256), labels(64)
-    optimizer = torch.optim.Adam(model.parameters(), capturable=True)
-    step = training(optimizer, lambda: functional.cross_entropy(model(x), y))
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+_NAMES: dict[str, Any] = {
+    "torch": torch,
+    "nn": nn,
+    "F": functional,
+    "r": _r,
+    "gpt": _gpt,
+    "trained_images": _trained_images,
+    "SGD": torch.optim.SGD,
+    # The examples stay set up until the process ends.
+    "example": lambda name: EXAMPLES[name]().__enter__(),
+    "Adam": torch.optim.Adam,
+    "half": torch.float16,
+    "brain": torch.bfloat16,
+    **vars(networks),
+}
+_TRAINED = """\
+model, x, y = perceptron(256, {width}, 10), r(64, 256), labels(64)
+optimizer = {optimizer}
+step = training(optimizer, lambda: F.cross_entropy(model(x), y){clip})"""
+_GRAPH = """
+stream = torch.cuda.Stream()
+stream.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(stream):
+    for _ in range(3):
         step()
-    return graph.replay
-
-
-def _fp8() -> Work:
-    a = _r(1024, 1024).to(torch.float8_e4m3fn)
-    b = _r(1024, 1024).to(torch.float8_e4m3fn).t()
-    one = torch.ones((), device="cuda")
-    return lambda: torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
-
-
-def _compiled_model() -> Work:
-    model, x = torch.compile(perceptron(256, 512, 256, activation=nn.GELU)), _r(64, 256)
-    return torch.no_grad()(lambda: model(x))
-
-
-def _triton_softmax() -> Work:
-    from benchmarks.anything.triton_kernel import doubled_and_added
-
-    x, y = torch.randn(2, 1 << 14, device="cuda")
-    out = torch.empty_like(x)
-    return lambda: doubled_and_added[(16,)](x, y, out, 1 << 14, BLOCK=1024)
-
-
-def _pinned(*, is_upload: bool) -> Work:
-    host, there = torch.randn(1 << 20, pin_memory=True), _r(1 << 20)
-    if is_upload:
-        return lambda: there.copy_(host, non_blocking=True)
-    return lambda: host.copy_(there, non_blocking=True)
-
-
-_HALF = torch.float16
-_BRAIN = torch.bfloat16
+torch.cuda.current_stream().wait_stream(stream)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    step()"""
+_FP8 = """\
+a, b = (r(1024, 1024).to(torch.float8_e4m3fn) for _ in range(2))
+b, one = b.t(), torch.ones((), device="cuda")"""
+_TRITON = """\
+from benchmarks.anything.triton_kernel import doubled_and_added
+x, y = torch.randn(2, 1 << 14, device="cuda")
+out = torch.empty_like(x)"""
+_PINNED = "host, there = torch.randn(1 << 20, pin_memory=True), r(1 << 20)"
 ORDINARY = (
-    Program("small add", _of(torch.add, _sizes(1000), _sizes(1000))),
-    Program("large add", _of(torch.add, _sizes(1 << 24), _sizes(1 << 24))),
-    Program("tiny matmul", _of(torch.mm, _sizes(16, 16), _sizes(16, 16))),
-    Program("matmul", _of(torch.mm, _sizes(1024, 1024), _sizes(1024, 1024))),
+    Program("small add", "x, y = r(1000), r(1000)", "return torch.add(x, y)"),
+    Program("large add", "x, y = r(1 << 24), r(1 << 24)", "return torch.add(x, y)"),
+    Program("tiny matmul", "x, y = r(16, 16), r(16, 16)", "return torch.mm(x, y)"),
+    Program("matmul", "x, y = r(1024, 1024), r(1024, 1024)", "return torch.mm(x, y)"),
     Program(
         "long matmul",
-        _of(torch.mm, _sizes(4096, 4096, dtype=_HALF), _sizes(4096, 4096, dtype=_HALF)),
+        "x, y = r(4096, 4096, dtype=half), r(4096, 4096, dtype=half)",
+        "return torch.mm(x, y)",
     ),
-    Program("sum of all", _of(torch.sum, _sizes(1 << 22))),
-    Program("softmax", _of(lambda x: x.softmax(-1), _sizes(2048, 1024))),
-    Program("layer norm", _of(lambda x: functional.layer_norm(x, (1024,)), _sizes(1024, 1024))),
-    Program("sort of rows", _of(lambda x: x.sort(-1), _sizes(512, 512))),
-    Program("top-k of long rows", _of(lambda x: x.topk(8, -1), _sizes(16, 200_000))),
-    Program("top-k of one row", _of(lambda x: x.topk(5), _sizes(1 << 20))),
-    Program("cumulative sum", _of(lambda x: x.cumsum(0), _sizes(1 << 20))),
-    Program("gather", _of(lambda x: x.flip(0), _sizes(4096, 256))),
-    Program("transposed copy", _of(lambda x: x.t().contiguous(), _sizes(2048, 2048))),
-    Program("random numbers", lambda: lambda: torch.randn(1 << 20, device="cuda")),
-    Program("fill", _of(lambda x: x.fill_(1.5), _sizes(1 << 20))),
-    Program(
-        "convolution",
-        _of(functional.conv2d, _sizes(16, 32, 56, 56), _sizes(64, 32, 3, 3)),
-    ),
+    Program("sum of all", "x = r(1 << 22)", "return torch.sum(x)"),
+    Program("softmax", "x = r(2048, 1024)", "return x.softmax(-1)"),
+    Program("layer norm", "x = r(1024, 1024)", "return F.layer_norm(x, (1024,))"),
+    Program("sort of rows", "x = r(512, 512)", "return x.sort(-1)"),
+    Program("top-k of long rows", "x = r(16, 200_000)", "return x.topk(8, -1)"),
+    Program("top-k of one row", "x = r(1 << 20)", "return x.topk(5)"),
+    Program("cumulative sum", "x = r(1 << 20)", "return x.cumsum(0)"),
+    Program("gather", "x = r(4096, 256)", "return x.flip(0)"),
+    Program("transposed copy", "x = r(2048, 2048)", "return x.t().contiguous()"),
+    Program("random numbers", "", "return torch.randn(1 << 20, device='cuda')"),
+    Program("fill", "x = r(1 << 20)", "return x.fill_(1.5)"),
+    Program("convolution", "x, w = r(16, 32, 56, 56), r(64, 32, 3, 3)", "return F.conv2d(x, w)"),
     Program(
         "attention",
-        _of(functional.scaled_dot_product_attention, *[_sizes(4, 8, 256, 64, dtype=_BRAIN)] * 3),
+        "q, k, v = (r(4, 8, 256, 64, dtype=brain) for _ in range(3))",
+        "return F.scaled_dot_product_attention(q, k, v)",
     ),
-    Program("Fourier transform", _of(torch.fft.fft, _sizes(256, 1024))),
-    Program("solve", _of(torch.linalg.solve, _sizes(64, 64), _sizes(64, 8)), _WAITS),
-    Program("nonzero", _of(torch.nonzero, _sizes(10_000)), _WAITS),
-    Program("item", _of(lambda x: x.sum().item(), _sizes(10_000)), _WAITS),
-    Program("pageable upload", lambda: torch.randn(1 << 18).cuda, _WAITS),
-    Program("pageable download", _of(lambda x: x.cpu(), _sizes(1 << 18)), _WAITS),
-    Program("pinned upload", lambda: _pinned(is_upload=True)),
-    Program("pinned download", lambda: _pinned(is_upload=False)),
-    Program("transformer", lambda: _gpt(is_trained=False)),
-    Program("training a transformer", lambda: _gpt(is_trained=True)),
+    Program("Fourier transform", "x = r(256, 1024)", "return torch.fft.fft(x)"),
+    Program("solve", "x, y = r(64, 64), r(64, 8)", "return torch.linalg.solve(x, y)", _WAITS),
+    Program("nonzero", "x = r(10_000)", "return torch.nonzero(x)", _WAITS),
+    Program("item", "x = r(10_000)", "return x.sum().item()", _WAITS),
+    Program("pageable upload", "x = torch.randn(1 << 18)", "return x.cuda()", _WAITS),
+    Program("pageable download", "x = r(1 << 18)", "return x.cpu()", _WAITS),
+    Program("pinned upload", _PINNED, "return there.copy_(host, non_blocking=True)"),
+    Program("pinned download", _PINNED, "return host.copy_(there, non_blocking=True)"),
+    Program("transformer", "step = gpt(is_trained=False)", "return step()"),
+    Program("training a transformer", "step = gpt(is_trained=True)", "return step()"),
     Program(
         "scaled training of a transformer",
-        lambda: _gpt(is_trained=True, is_scaled=True),
-        _WAITS | {"starved"},  # both say that it may wait, which it does
+        "step = gpt(is_trained=True, is_scaled=True)",
+        "return step()",
+        (*_WAITS, "starved"),  # both say that it may wait, which it does
     ),
-    Program("training on images, SGD", lambda: _trained_images(torch.optim.SGD)),
+    Program("training on images, SGD", "step = trained_images(SGD)", "return step()"),
     Program(
-        "training on images, a loop", lambda: _trained_images(torch.optim.Adam, foreach=False)
+        "training on images, a loop", "step = trained_images(Adam, foreach=False)", "return step()"
     ),
-    Program("training on images, fused", lambda: _trained_images(torch.optim.Adam, fused=True)),
-    Program("training with clipping", _with_clipping),
-    Program("autocast", _autocast),
-    Program("8-bit matmul", _fp8),
-    Program("graph", _example("a CUDA graph")),
-    Program("graph of training", _graph_of_training),
-    Program("CuPy", _example("CuPy, default stream")),
-    Program("Triton", _triton_softmax),
-    Program("compiled model", _compiled_model),
+    Program(
+        "training on images, fused", "step = trained_images(Adam, fused=True)", "return step()"
+    ),
+    Program(
+        "training with clipping",
+        _TRAINED.format(
+            width=512,
+            optimizer="SGD(model.parameters(), lr=0.01, momentum=0.9)",
+            clip=", clip=1.0",
+        ),
+        "return step()",
+    ),
+    Program(
+        "autocast",
+        "model, x = perceptron(512, 1024, 512), r(128, 512)",
+        "with torch.no_grad(), torch.autocast('cuda', dtype=brain):\n    return model(x)",
+    ),
+    Program(
+        "8-bit matmul",
+        _FP8,
+        "return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=brain)",
+    ),
+    Program("graph", "replay = example('a CUDA graph')", "return replay()"),
+    Program(
+        "graph of training",
+        _TRAINED.format(width=256, optimizer="Adam(model.parameters(), capturable=True)", clip="")
+        + _GRAPH,
+        "return graph.replay()",
+    ),
+    Program("CuPy", "call = example('CuPy, default stream')", "return call()"),
+    Program("Triton", _TRITON, "return doubled_and_added[(16,)](x, y, out, 1 << 14, BLOCK=1024)"),
+    Program(
+        "compiled model",
+        "model = torch.compile(perceptron(256, 512, 256, activation=nn.GELU))\nx = r(64, 256)",
+        "with torch.no_grad():\n    return model(x)",
+    ),
 )
-
-
-def _aside(*, n: int) -> Work:
-    side, x, y = torch.cuda.Stream(), _r(n), _r(1000)
-
-    def work() -> None:
-        with torch.cuda.stream(side):
-            for _ in range(5):
-                x.add_(1)
-        y.add_(1)
-
-    return work
-
-
-def _by_turns() -> Work:
-    short, long = _r(1 << 18), _r(1 << 25)
-    calls = iter(range(1 << 30))
-    return lambda: (long if next(calls) % 2 else short).add_(1)
-
-
-def _many_launches() -> Work:
-    x = _r(100)
-
-    def work() -> None:
-        for _ in range(3000):
-            x.add_(1)
-
-    return work
-
-
-def _one(code: str) -> frozenset[str]:
-    return frozenset({code})
-
-
+_ASIDE = "side, x, y = torch.cuda.Stream(), r({n}), r(1000)"
+_BESIDE = """\
+with torch.cuda.stream(side):
+    for _ in range(5):
+        x.add_(1)
+y.add_(1)"""
+_SIDE = ("side-stream",)
 DESERVING = (
-    Program("a long kernel on another stream", lambda: _aside(n=1 << 26), _one("side-stream")),
-    Program("a short kernel on another stream", lambda: _aside(n=1 << 24), _one("side-stream")),
-    Program("item()", _of(lambda x: x.sum().item(), _sizes(1 << 20)), _WAITS),
-    Program("no work", lambda: lambda: None, _one("nothing-launched")),
-    Program(
-        "work of the CPU",
-        lambda: torch.randn(1000).exp,
-        _one("nothing-launched"),
-    ),
+    Program("a long kernel on another stream", _ASIDE.format(n=1 << 26), _BESIDE, _SIDE),
+    Program("a short kernel on another stream", _ASIDE.format(n=1 << 24), _BESIDE, _SIDE),
+    Program("item()", "x = r(1 << 20)", "return x.sum().item()", _WAITS),
+    Program("no work", "", "return None", ("nothing-launched",)),
+    Program("work of the CPU", "x = torch.randn(1000)", "return x.exp()", ("nothing-launched",)),
     Program(
         "more launches than the queue stores",
-        _many_launches,
-        frozenset({"starved", "synchronizes-inside"}),
+        "x = r(100)",
+        "for _ in range(3000):\n    x.add_(1)",
+        ("starved", *_WAITS),
     ),
     Program(
-        "naive", _of(torch.exp, _sizes(1 << 20)), _one("naive-launch-only"), {"method": "naive"}
+        "naive", "x = r(1 << 20)", "return x.exp()", ("naive-launch-only",), (("method", "naive"),)
     ),
     Program(
         "events around a short kernel",
-        _of(torch.exp, _sizes(1000)),
-        _one("launch-bound"),
-        {"method": "events"},
+        "x = r(1000)",
+        "return x.exp()",
+        ("launch-bound",),
+        (("method", "events"),),
     ),
     Program(
         "a flush that writes",
-        _of(torch.exp, _sizes(1 << 20)),
-        _one("write-flush"),
-        {"flush": "write"},
+        "x = r(1 << 20)",
+        "return x.exp()",
+        ("write-flush",),
+        (("flush", "write"),),
     ),
     Program(
-        "zeros",
-        _of(lambda x: x @ x, lambda: torch.zeros(1024, 1024, device="cuda")),
-        _one("zero-result"),
+        "zeros", "x = torch.zeros(1024, 1024, device='cuda')", "return x @ x", ("zero-result",)
     ),
     Program(
         "counts that cannot be right",
-        _of(torch.mm, _sizes(1024, 1024), _sizes(1024, 1024)),
-        _one("faster-than-roofline"),
-        {"flops": 1e13},
+        "x, y = r(1024, 1024), r(1024, 1024)",
+        "return torch.mm(x, y)",
+        ("faster-than-roofline",),
+        (("flops", 1e13),),
     ),
-    Program("sizes that take turns", _by_turns, _one("bimodal"), {"n_samples": 30}),
+    Program(
+        "sizes that take turns",
+        "short, long, calls = r(1 << 18), r(1 << 25), iter(range(1 << 30))",
+        "return (long if next(calls) % 2 else short).add_(1)",
+        ("bimodal",),
+        (("n_samples", 30),),
+    ),
 )
 
 
 def _codes(program: Program) -> tuple[frozenset[str], str]:
     """Measure a program, and return the codes of its findings and their text."""
-    work = program.make()
+    work = program.work()
     result = gpulab.measure(
-        work, **{"max_time_s": _MAX_TIME_S, "progress": False} | program.options
+        work, **{"max_time_s": _MAX_TIME_S, "progress": False, **dict(program.options)}
     )
     text = "; ".join(f"{each.code}: {each.message}" for each in result.findings)
     return frozenset(each.code for each in result.findings), text
@@ -342,7 +303,7 @@ def judge(programs: Sequence[Program], stop_s: float) -> dict[str, list[str]]:
             continue
         try:
             codes, text = _codes(program)
-            again = _codes(program)[0] if codes & CONDITIONS - program.deserved else codes
+            again = _codes(program)[0] if codes & CONDITIONS - {*program.deserved} else codes
         except _MISSING as error:
             found["left out"].append(f"{program.name}: {type(error).__name__}: {error}"[:160])
             continue
@@ -351,10 +312,9 @@ def judge(programs: Sequence[Program], stop_s: float) -> dict[str, list[str]]:
                 f"{program.name}: failed: {type(error).__name__}: {error}"[:200]
             )
             continue
-        false = codes - program.deserved - CONDITIONS
-        passing = (codes & CONDITIONS) - again - program.deserved
-        # One of several is enough, where a fact has two names.
-        is_missing = bool(program.deserved) and not codes & program.deserved
+        false = codes - {*program.deserved} - CONDITIONS
+        passing = (codes & CONDITIONS) - again - {*program.deserved}
+        is_missing = bool(program.deserved) and codes.isdisjoint(program.deserved)
         for kind, is_so in (("false", false), ("missing", is_missing), ("passing", passing)):
             if is_so:
                 found[kind].append(f"{program.name}: {text or 'no finding'}")
@@ -365,12 +325,12 @@ def judge(programs: Sequence[Program], stop_s: float) -> dict[str, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the false findings and the missing ones; the exit status is 1 if there are any."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.findings", __doc__)
+    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
+    made.add_argument("--limit-s", type=float, default=140.0, help="start no program later")
+    options = made.parse_args(arguments)
     stop_s = time.monotonic() + options.limit_s
-    where: AbstractContextManager[object] = nullcontext()
-    if options.gpu:
-        where = gpulab.virtual_gpu(options.gpu)
-    with where:
+    with gpulab.virtual_gpu(options.gpu) if options.gpu else nullcontext():
         print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
         before()
         # Those that deserve one first: they are few, and the others may use up the time.
@@ -383,14 +343,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"  {kind}: {line}")
     print(f"{options.limit_s - stop_s + time.monotonic():.0f} s")
     sys.exit(bool(ordinary["false"] or deserving["missing"] or ordinary["missing"]))
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.findings", __doc__)
-    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
-    made.add_argument("--limit-s", type=float, default=140.0, help="start no program later")
-    return made
 
 
 if __name__ == "__main__":

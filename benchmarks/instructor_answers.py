@@ -18,9 +18,10 @@ from typing import Any
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.markdown import table
-from benchmarks.common.notebooks import run_solved
+from benchmarks.common.notebooks import SOURCES, chosen, run_solved
 from gpulab.exercises._claims import _claims_of, _saved, _write
 from gpulab.exercises._guess_question import question_of
+from gpulab.exercises._lesson_index import unit_of
 from gpulab.lessons._build import SOLUTION, read_source
 
 OUTCOMES = RESULTS / "predictions-virtual-h200.json"
@@ -44,12 +45,6 @@ _CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.instructor_answers", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="run lessons and save the outcomes of predictions")
@@ -57,19 +52,8 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     write = commands.add_parser("write", help="write the page")
     write.set_defaults(command=lambda _options: PAGE.write_text(page(), "utf-8"))
-    return made
-
-
-def sources() -> list[Path]:
-    """Return the sources of the lessons, and then those of the cases."""
-    folder = ROOT / "notebooks" / "source"
-    return [*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py"))]
-
-
-def name_of(source: Path) -> str:
-    """Return the name of a lesson on the command line: "08b", or "case-01" for a case."""
-    number = source.stem.split("_")[0]
-    return number if source.parent.name == "source" else f"case-{number}"
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def kept() -> dict[str, list[list[str]]]:
@@ -80,14 +64,13 @@ def kept() -> dict[str, list[list[str]]]:
 
 def _run(options: argparse.Namespace) -> None:
     outcomes = kept() if OUTCOMES.exists() else {}
-    for source in sources():
-        name = name_of(source)
-        if not options.lessons or name in options.lessons:
-            outcomes[name] = outcomes_of(run_solved(source).cells)
-            print(name, len(outcomes[name]), "predictions", flush=True)
-            # Written after each lesson, so that an interrupt loses one lesson only.
-            text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
-            OUTCOMES.write_text(f"{text}\n", "utf-8")
+    for source in chosen(options.lessons):
+        name = unit_of(source)
+        outcomes[name] = outcomes_of(run_solved(source).cells)
+        print(name, len(outcomes[name]), "predictions", flush=True)
+        # Written after each lesson, so that an interrupt loses one lesson only.
+        text = json.dumps(dict(sorted(outcomes.items())), indent=1, ensure_ascii=False)
+        OUTCOMES.write_text(f"{text}\n", "utf-8")
 
 
 def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
@@ -110,7 +93,7 @@ def page() -> str:
     """Return the page in Markdown."""
     outcomes = kept()
     parts = [
-        part for source in sources() for part in _parts(source, outcomes.get(name_of(source), []))
+        part for source in SOURCES for part in _parts(source, outcomes.get(unit_of(source), []))
     ]
     return "\n\n".join([_OPENING, *parts]) + "\n"
 

@@ -9,7 +9,6 @@ a fork, which starts in milliseconds. This process uses no GPU, so that each for
 context of its own.
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -131,19 +130,14 @@ def whole_lines(out: Path) -> bytes:
     return content[: content.rfind(b"\n") + 1]
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print how many sweeps were killed, and what was lost or duplicated."""
     made = parser_of("benchmarks.kills", __doc__)
     made.add_argument("--minutes", type=float, default=1.0, help="duration (default: 1)")
     made.add_argument("--seed", type=int, default=0, help="seed of the moments (default: 0)")
     made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
     made.add_argument("--points", type=int, default=40, help="points of a sweep (default: 40)")
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print how many sweeps were killed, and what was lost or duplicated."""
-    given = parser().parse_args(arguments)
+    given = made.parse_args(arguments)
     if given.device == "virtual":  # import what it needs before forking
         with gpulab.virtual_gpu("H200"):
             sweep(tasks_of(["add"], [64]), **EFFORT)

@@ -14,7 +14,6 @@ command. The table at the end shows all GPUs side by side. A lesson takes about 
 is the first case, and "case" means all of them.
 """
 
-import argparse
 import json
 import math
 import os
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.common.notebooks import client_of
+from benchmarks.common.notebooks import SOURCES, chosen, client_of
 from gpulab.exercises._claims import DATA, SCHEMA, Claim
 from gpulab.exercises._lesson_index import package_of, unit_of
 from gpulab.lessons._build import solved
@@ -36,7 +35,6 @@ from gpulab.lessons._build import solved
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-SOURCES = sorted((ROOT / "notebooks" / "source").rglob("*.py"))
 SAVED = ROOT / "gpulab" / "data" / DATA
 # The values of one GPU, as --gpu writes them and --take reads them.
 GPU_SCHEMA = "gpulab.claims-of-a-gpu/1"
@@ -59,7 +57,12 @@ print({_MARK!r} + json.dumps({{
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the lessons, or take the values of a GPU; print a table, and write the file."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.lesson_claims", __doc__)
+    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
+    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
+    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
+    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
+    options = made.parse_args(arguments)
     if options.gpu is not None:
         record_gpu(options.gpu, tuple(options.lessons))
         return
@@ -72,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         take(gpus, claims, json.loads(options.take.read_text("utf-8")))
         write(options.out, gpus, claims)
     else:
-        for source in sources_of(options.lessons):
+        for source in chosen(options.lessons):
             run = values_of(source)
             if run["source"] != "virtual":
                 sys.exit("this is a CUDA GPU: name a file for its values, --gpu h100.json")
@@ -86,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def record_gpu(out: Path, lessons: Sequence[str]) -> None:
     """Run lessons on the CUDA GPU, and write the value of each claim into a file after each."""
     content = json.loads(out.read_text("utf-8")) if out.exists() else {"schema": GPU_SCHEMA}
-    for source in sources_of(lessons):
+    for source in chosen(lessons):
         runs = content.setdefault("lessons", {})
         if unit_of(source) not in runs:
             run = values_of(source)
@@ -114,22 +117,6 @@ def write(out: Path, gpus: Mapping[str, Any], claims: Mapping[str, Any]) -> None
     """Write the file of all values."""
     content = {"schema": SCHEMA, "gpus": gpus, "claims": dict(sorted(claims.items()))}
     out.write_text(f"{json.dumps(content, indent=1)}\n", "utf-8")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
-    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
-    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
-    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
-    return made
-
-
-def sources_of(lessons: Sequence[str]) -> list[Path]:
-    """Return the sources of some lessons and cases; of all if none is named."""
-    chosen = tuple(lessons)
-    return [source for source in SOURCES if not chosen or unit_of(source).startswith(chosen)]
 
 
 def stated() -> dict[str, Claim]:

@@ -17,7 +17,6 @@ that share it, so that the PSS of all kernels add up to what they need; USS is t
 process does not share. All three need Linux.
 """
 
-import argparse
 import asyncio
 import gc
 import io
@@ -33,15 +32,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.folders import ROOT
 from benchmarks.common.markdown import padded_table
-from benchmarks.common.notebooks import client_of, without_gpu
+from benchmarks.common.notebooks import SOURCES, client_of, without_gpu
 from gpulab.lessons._build import solved
 
 if TYPE_CHECKING:
     from nbclient import NotebookClient
 
-LESSONS = sorted((ROOT / "notebooks" / "source").glob("*.py"))
+LESSONS = [source for source in SOURCES if source.parent.name == "source"]
 MIB = 1 << 20
 _SET_UP = ("import torch, gpulab", "%load_ext gpulab", "gpulab.use('H200')")
 CELLS = {
@@ -58,12 +56,6 @@ _N_WARM = 8
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.load", __doc__)
     commands = made.add_subparsers(required=True)
     kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
@@ -76,7 +68,8 @@ def parser() -> argparse.ArgumentParser:
     cells = commands.add_parser("cells", help="run many cells in one kernel")
     cells.add_argument("n", type=int, nargs="?", default=100, help="cells of each kind")
     cells.set_defaults(command=lambda options: _cells(options.n))
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 class Memory(NamedTuple):

@@ -7,7 +7,6 @@ gpulab.recordings.load, such as h200-sxm-2026-11. Numbers are rounded to six dig
 interval supports.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -25,17 +24,12 @@ MOST_BYTES = 2_000_000  # of all recordings together, in the wheel
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the packed file and print its size."""
-    options = parser().parse_args(arguments)
-    pack(options.raw, options.name, options.folder)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.pack_recording", __doc__)
     made.add_argument("raw", type=Path, help="file of gpulab record")
     made.add_argument("name", help="name to load it by")
     made.add_argument("--folder", type=Path, default=FOLDER, help="folder for the packed file")
-    return made
+    options = made.parse_args(arguments)
+    pack(options.raw, options.name, options.folder)
 
 
 def pack(raw: Path, name: str, folder: Path) -> None:

@@ -5,7 +5,6 @@
 The virtual GPU computes all of them, so each run shows the same. Look at them afterwards.
 """
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +77,10 @@ SHOTS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Take the pictures of these names, all if there is none."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.pictures", __doc__)
+    made.add_argument("names", nargs="*", help="only these, such as timeline or machine")
+    made.add_argument("--out", type=Path, default=IMAGES, help="where they go")
+    options = made.parse_args(arguments)
     with (
         tempfile.TemporaryDirectory() as place,
         jupyter(Path(place)) as address,
@@ -89,14 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _take(page, address, name, path)
             size = path.stat().st_size
             print(f"{path}: {size:,} bytes{', too large' if size > MOST_BYTES else ''}")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.pictures", __doc__)
-    made.add_argument("names", nargs="*", help="only these, such as timeline or machine")
-    made.add_argument("--out", type=Path, default=IMAGES, help="where they go")
-    return made
 
 
 def _take(page: "Page", address: str, name: str, path: Path) -> None:

@@ -7,7 +7,6 @@ Without a CUDA GPU the virtual H200 answers. The calls are those of
 forward and backward. To ask another call, add its line there.
 """
 
-import argparse
 import functools
 import json
 import warnings
@@ -85,16 +84,11 @@ def _error(call: Callable[[], Any], *, mode: bool) -> str | None:
     return next((f"warns: {text}" for text in texts if _ALERT in text), None)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.switches", __doc__)
-    made.add_argument("out", type=Path, help="file of answers")
-    return made
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make all calls, and write what PyTorch says to each."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.switches", __doc__)
+    made.add_argument("out", type=Path, help="file of answers")
+    options = made.parse_args(arguments)
     with gpu_in_use(virtual=not torch.cuda.is_available()):
         answers = {
             name: {"call": call["call"], **alerts(call["call"] or "")}

@@ -7,7 +7,6 @@ The model was fitted to the first GPU. For the second it uses the data sheet alo
 the ratio between both says how well the rules between two data sheets are.
 """
 
-import argparse
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,7 +28,9 @@ RECORDINGS_PAGE, FIDELITY_PAGE = ROOT / "docs" / "recordings.md", ROOT / "docs" 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print both tables, or put them into their pages."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.two_gpus", __doc__)
+    made.add_argument("--write", action="store_true", help="put the tables into the pages")
+    options = made.parse_args(arguments)
     texts = {
         ("two-gpus", RECORDINGS_PAGE): side_by_side(),
         ("extrapolated", FIDELITY_PAGE): extrapolated(compared()),
@@ -39,13 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             put_between_markers(page, name, text)
         else:
             print(text, end="\n\n")
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.two_gpus", __doc__)
-    made.add_argument("--write", action="store_true", help="put the tables into the pages")
-    return made
 
 
 def side_by_side() -> str:

@@ -7,7 +7,6 @@ microseconds, milliseconds and seconds of the processor that runs it, not virtua
 only this process, so that other programs on the machine change them less.
 """
 
-import argparse
 import gc
 import sys
 import tracemalloc
@@ -139,14 +138,9 @@ def _training_step() -> Callable[[], None]:
     return step
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    return parser_of("benchmarks.virtual_speed", __doc__)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the figures beside their goals."""
-    parser().parse_args(arguments)
+    parser_of("benchmarks.virtual_speed", __doc__).parse_args(arguments)
     rows = [
         ("small operation, no values", small_operation(values=False), "us", 20),
         ("small operation, values", small_operation(values=True), "us", 32),

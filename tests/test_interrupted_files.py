@@ -52,7 +52,7 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 def test_ctrl_c_leaves_a_file_closed_and_whole(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever Ctrl-C comes, no file is open, no line in parts, and the same call then works."""
+    """Wherever Ctrl-C comes, no file is open, each line is whole, and the same call works."""
     monkeypatch.setattr(_executor, "provenance", lambda: FACTS)
     write = partial(WRITERS[name], tmp_path / "file.jsonl")
     by, step = ("opcode", STEP) if STEP else ("line", 1)

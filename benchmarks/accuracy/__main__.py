@@ -27,13 +27,6 @@ _RESULTS = RESULTS / "accuracy-h200.json"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    warnings.simplefilter("ignore")  # the tools warn of conditions that this creates on purpose
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.accuracy", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="compare every tool with the driver's records")
@@ -55,7 +48,9 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.add_argument("--image", type=Path, default=None, help="file of the figure")
     report.set_defaults(command=_report)
-    return made
+    options = made.parse_args(arguments)
+    warnings.simplefilter("ignore")  # the tools warn of conditions that this creates on purpose
+    options.command(options)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -28,12 +28,6 @@ _HEAD = ("work", "kernels and copies", "`gpulab.measure`", "the driver's records
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.anything", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="measure every example")
@@ -44,7 +38,8 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--results", type=Path, default=_RESULTS, help="file of results")
     report.add_argument("--write", type=Path, default=None, help="page to update")
     report.set_defaults(command=_report)
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -9,7 +9,6 @@ Ctrl-C, SystemExit from a SIGTERM handler, or an exception of the program's own 
 code is 1 if anything failed. To use several cores, start it several times with other seeds.
 """
 
-import argparse
 import math
 import time
 import warnings
@@ -27,7 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from benchmarks.interrupts.injection import KINDS
     from benchmarks.interrupts.targets import notebook_programs, programs
 
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.interrupts", __doc__)
+    made.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
+    made.add_argument("--seed", type=int, default=0, help="seed of the random calls")
+    made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    made.add_argument(
+        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
+    )
+    kinds = ("interrupt", "exit", "handler", "all")
+    made.add_argument("--kind", choices=kinds, default="interrupt")
+    made.add_argument("--targets", nargs="*", default=None, help="default: all")
+    options = made.parse_args(arguments)
     warnings.simplefilter("ignore")  # measurements warn of the tracer
     notebook = {} if options.device == "cuda" else notebook_programs()
     names = options.targets or [*programs(), *notebook]
@@ -52,21 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(*padded_table(_HEAD, table), *faults, f"{n_failed} of {n} failed", sep="\n")
     if faults:
         raise SystemExit(1)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.interrupts", __doc__)
-    made.add_argument("--n", type=int, default=200, help="interrupts, shared among the targets")
-    made.add_argument("--seed", type=int, default=0, help="seed of the random calls")
-    made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
-    made.add_argument(
-        "--seconds", type=float, default=math.inf, help="stop after this time (default: never)"
-    )
-    kinds = ("interrupt", "exit", "handler", "all")
-    made.add_argument("--kind", choices=kinds, default="interrupt")
-    made.add_argument("--targets", nargs="*", default=None, help="default: all")
-    return made
 
 
 if __name__ == "__main__":

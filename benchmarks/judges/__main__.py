@@ -13,7 +13,6 @@ counts as right is grey: there either verdict is right. The table counts the cha
 and the false verdicts; each false verdict is printed with its change.
 """
 
-import argparse
 import random
 import signal
 import textwrap
@@ -39,7 +38,11 @@ class TooLong(KeyboardInterrupt):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge changed answers, and print the false verdicts and their number."""
-    options = parser().parse_args(arguments)
+    made = parser_of("benchmarks.judges", __doc__)
+    made.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
+    made.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
+    made.add_argument("--seed", type=int, default=1)
+    options = made.parse_args(arguments)
     total: Counter[str] = Counter()
     for exercise_id in exercise_ids():
         if not exercise_id.startswith(tuple(options.exercises)):
@@ -59,15 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _row(name: str, counts: Counter[str]) -> str:
     n_tried, n_grey, n_false = counts.total(), counts["grey"], counts["false"]
     return f"{name:24} tried {n_tried:5}   grey {n_grey:4}   false verdicts {n_false:4}"
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.judges", __doc__)
-    made.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
-    made.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
-    made.add_argument("--seed", type=int, default=1)
-    return made
 
 
 def changes_of(exercise_id: str) -> tuple[list[Changed], Callable[..., bool]]:

@@ -26,19 +26,14 @@ _MOST_SHOWN = 5  # of the programs that break a law
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Try the laws and print what breaks them."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.laws", __doc__)
     made.add_argument("--programs", type=_whole, default=200, help="how many (default: 200)")
     made.add_argument("--seed", type=_whole, default=1, help="seed of the first one (default: 1)")
     made.add_argument("--law", type=_laws, default=None, help="numbers, as in 1,2 (default: all)")
     made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
     made.set_defaults(command=_try)
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _whole(text: str) -> int:

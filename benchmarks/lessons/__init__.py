@@ -1,1 +1,1 @@
-"""Answers to all exercises, and what the pages say of the lessons."""
+"""What the pages say of the lessons: questions, pictures and minutes."""

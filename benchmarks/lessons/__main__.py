@@ -1,11 +1,8 @@
-"""Try the lessons' exercises in a browser, and write what the pages say of the lessons.
+"""Write what the pages say of the lessons.
 
-    python -m benchmarks.lessons answers --lessons 01 02 --show
     python -m benchmarks.lessons minutes
     python -m benchmarks.lessons gallery --pictures
 
-answers gives each exercise right, wrong and senseless answers in JupyterLab in Chromium, and
-        counts the wrong verdicts. It takes about half a minute for each lesson.
 minutes prints how long the core of each lesson takes a learner, and what it consists of.
 gallery writes the questions and minutes of the lessons into README, the page of lessons and the
         instructor's plans. With --pictures it first runs the lessons, for some minutes, and takes
@@ -21,33 +18,15 @@ from benchmarks.common.folders import ROOT
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.lessons", __doc__)
     commands = made.add_subparsers(required=True)
-    answers = commands.add_parser("answers", help="answer each exercise in many ways")
-    answers.add_argument(
-        "--lessons", nargs="*", default=(), help="such as 03 or 08_streams; default: all"
-    )
-    answers.add_argument("--show", action="store_true", help="print every verdict")
-    answers.set_defaults(command=_answers)
     minutes = commands.add_parser("minutes", help="estimate how long each lesson takes")
     minutes.set_defaults(command=_minutes)
     gallery = commands.add_parser("gallery", help="write what the pages say of the lessons")
     gallery.add_argument("--pictures", action="store_true", help="take the pictures anew")
     gallery.set_defaults(command=_gallery)
-    return made
-
-
-def _answers(options: argparse.Namespace) -> None:
-    from benchmarks.lessons.answers import run
-
-    if any(each.faults for each in run(options.lessons, show=options.show)):
-        raise SystemExit(1)
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _minutes(_options: argparse.Namespace) -> None:

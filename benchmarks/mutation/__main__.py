@@ -12,7 +12,6 @@ torch each time, and mutmut works on a copy of the project with switches in plac
 Here a process that has imported torch forks for each change, and uses the project as it is.
 """
 
-import argparse
 import contextlib
 import importlib
 import importlib.machinery
@@ -47,20 +46,15 @@ class Limits(NamedTuple):
 _FIRST_LIMITS = Limits(cpu_s=600, wall_s=3600)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print each survivor when it is found, then their number."""
     made = parser_of("benchmarks.mutation", __doc__)
     made.add_argument("code", nargs="+", type=Path, help="files and folders to change")
     made.add_argument("--tests", nargs="+", required=True, help="files and folders of tests")
     made.add_argument("--workers", type=int, default=1, help="number of forks at a time")
     made.add_argument("--sample", type=int, help="number of random mutants (default: all)")
     made.add_argument("--seed", type=int, default=0, help="seed of the sample")
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print each survivor when it is found, then their number."""
-    options = parser().parse_args(arguments)
+    options = made.parse_args(arguments)
     warm_up()
     os.chdir(ROOT)
     files = (file for path in options.code for file in sorted(path.rglob("*.py")) or [path])

@@ -1,15 +1,14 @@
 """Run every operator of PyTorch's own test database on the virtual GPU and the CPU, and compare.
 
-    python -m benchmarks.operators run --workers 2 --out sweep.json
+    python -m benchmarks.operators run --workers 2 --write docs/virtual-gpu.md
     python -m benchmarks.operators run --names addmm softmax --dtypes float16 --show
-    python -m benchmarks.operators report sweep.json --write docs/virtual-gpu.md
     python -m benchmarks.operators errors --out errors.json
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
         and backward, in each type that a GPU supports. Each operator runs in its own process; with
         --workers 0 all run in one. With --extreme some values are huge, nan or out of range, and
-        the virtual GPU must return what the CPU returns, nan, or an error.
-report  counts the outcomes, and lists what differs, crashes or is refused.
+        the virtual GPU must return what the CPU returns, nan, or an error. It counts the outcomes,
+        and lists what differs, crashes or is refused.
 errors  makes wrong calls, and tells whether the error comes at the line of the call: the error
         inputs of the database, each operator with each type, and the lines of ``wrong_calls``.
 
@@ -29,12 +28,6 @@ DTYPES = ("float32", "float16", "bfloat16", "complex64", "int64", "bool")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = parser_of("benchmarks.operators", __doc__)
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="try the operators")
@@ -43,13 +36,10 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--samples", type=int, default=8, help="samples of each operator and type")
     run.add_argument("--workers", type=int, default=2, help="processes at once")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
+    run.add_argument("--write", type=Path, default=None, help="page to update")
     run.add_argument("--show", action="store_true", help="print each difference at once")
     run.add_argument("--extreme", action="store_true", help="try extreme and wrong values instead")
     run.set_defaults(command=_run)
-    report = commands.add_parser("report", help="count the outcomes")
-    report.add_argument("outcomes", type=Path, help="file that run has written")
-    report.add_argument("--write", type=Path, default=None, help="page to update")
-    report.set_defaults(command=_report)
     errors = commands.add_parser("errors", help="make wrong calls")
     errors.add_argument("--device", choices=DEVICES, default="virtual", help="where")
     errors.add_argument("--out", type=Path, default=None, help="file of outcomes")
@@ -58,11 +48,13 @@ def parser() -> argparse.ArgumentParser:
     errors.add_argument(
         "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
     )
-    return made
+    options = made.parse_args(arguments)
+    options.command(options)
 
 
 def _run(options: argparse.Namespace) -> None:
-    from benchmarks.operators.report import summary
+    from benchmarks.common.markdown import put_between_markers
+    from benchmarks.operators.outcomes import counted, summary
     from benchmarks.operators.sweep import run
 
     found = run(
@@ -75,12 +67,8 @@ def _run(options: argparse.Namespace) -> None:
         is_extreme=options.extreme,
     )
     print("\n".join(summary(found)))
-
-
-def _report(options: argparse.Namespace) -> None:
-    from benchmarks.operators.report import report
-
-    report(options.outcomes, options.write)
+    if options.write is not None:
+        put_between_markers(options.write, "operators", "\n".join(counted(found)))
 
 
 def _errors(options: argparse.Namespace) -> None:

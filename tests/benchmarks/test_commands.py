@@ -1,6 +1,5 @@
 """Every benchmark prints its help without a GPU, and the pages contain what they write."""
 
-import argparse
 import importlib.util
 import json
 import pkgutil
@@ -41,15 +40,6 @@ def test_every_module_can_be_imported(name: str) -> None:
         pytest.skip(f"{missing.name} is not installed")
 
 
-def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser, and the parsers of its commands at any depth."""
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from parsers_of(command)
-
-
 @pytest.fixture(params=sorted(commands()))
 def command(request: pytest.FixtureRequest) -> ModuleType:
     """Return one module that has a command line."""
@@ -67,15 +57,6 @@ def test_help_says_how_to_start_it(
     usage, _, about = capsys.readouterr().out.partition("\n\n")
     assert usage.startswith(f"usage: {shown}")
     assert shown in about
-
-
-def test_every_option_is_described(command: ModuleType) -> None:
-    """The help of each command lists all of its options."""
-    for parser in parsers_of(command.parser()):
-        text = parser.format_help()
-        assert all(
-            option in text for action in parser._actions for option in action.option_strings
-        )
 
 
 def results_of(name: str) -> dict[str, object]:
