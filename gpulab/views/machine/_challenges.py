@@ -248,29 +248,13 @@ _CHALLENGE = NameOf("challenge", CHALLENGES)
 
 
 def challenge(name: str) -> Challenge:
-    """Return the challenge of this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If no challenge has this name.
-    """
+    """Return the challenge of this name."""
     _CHALLENGE.check(challenge=name)
     return CHALLENGES[name]
 
 
 def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
-    """Return a run of a program as a judged attempt at a challenge.
-
-    Parameters
-    ----------
-    name
-        Name of the challenge.
-    playback
-        The run to judge.
-    before
-        The earlier attempts. Those at other challenges do not count.
-    """
+    """Return a run of a program as a judged attempt at a challenge, after the earlier attempts."""
     programs = [each.program for each in before if each.challenge == name]
     hint = challenge(name).missing(Situation(playback, programs))
     return Attempt(name, playback.program, hint)
