@@ -30,19 +30,10 @@ Step = Task | CeilingsStep
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One choice with its options.
+    """One choice, the field of the state that it sets, with the text and value of each option.
 
-    Attributes
-    ----------
-    name
-        Field of the state that it sets.
-    label
-        The label of its control.
-    kind
-        ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"`` for an
-        option or a positive number, or ``"several"`` for a list with several selected.
-    options
-        Text and value of each option.
+    Its kind is ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"``
+    for an option or a positive number, or ``"several"`` for a list with several selected.
     """
 
     name: str

@@ -43,14 +43,14 @@ class TaskOfCall(NamedTuple):
 
 
 class MadeCall(NamedTuple):
-    """A call of the host, which waited for a part of its time; ``for_room``: in a full queue."""
+    """A call of the host, which waited for a part of its time, perhaps in a full queue."""
 
     operation_index: int
     turn: int
     start_ns: int
     end_ns: int
     waited_ns: int
-    for_room: bool
+    is_queue_full: bool
 
 
 class Runner:
