@@ -1,6 +1,5 @@
 """The explorers in a real JupyterLab, used with mouse, keys, and a kernel that measures."""
 
-import string
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +37,6 @@ crossed = crossover_explorer("matmul", transfers="both", link="PCIe 3")
 crossed""",
     """roofline_explorer()""",
 ]
-N_CELLS = "document.querySelectorAll('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell').length"
 # Six steps measure both sides at the smallest sizes.
 STOP_AFTER_SIX = """root => {
     if (!(parseInt(root.querySelector('[role=status]').textContent) > 6)) return false;
@@ -133,23 +131,16 @@ def test_measure_here_adds_points(shown: "Locator", page: "Page") -> None:
     take_picture(page, "explorer_measured")
 
 
-def test_keys_reach_every_point_and_never_the_notebook(shown: "Locator", page: "Page") -> None:
-    """Arrow keys say each point, and no printable key changes the notebook's cells."""
+def test_keys_reach_every_point(shown: "Locator", page: "Page") -> None:
+    """Arrow keys say each point."""
     roofline = shown.locator(".explorer.roofline")
-    n_points, n_cells = roofline.locator(".measured").count(), page.evaluate(N_CELLS)
+    n_points = roofline.locator(".measured").count()
     said = set()
     roofline.locator(".plane").focus()
     for key in ["ArrowRight", "ArrowDown"] * (2 * n_points):
         page.keyboard.press(key)
         said.add(roofline.get_by_role("status").inner_text())
     assert all("measured" in sentence for sentence in said)
-    parts = [roofline.locator(".plane"), roofline.get_by_role("button", name="SVG")]
-    parts += [shown.get_by_role("slider", name="Size n"), roofline.locator("input[name=span]")]
-    for part in parts:
-        part.focus()
-        for key in (*set(string.printable.strip()) - {"p", "P"}, "Delete", "Escape"):
-            page.keyboard.press(key)
-    assert page.evaluate(N_CELLS) == n_cells
 
 
 def test_the_legend_filters(shown: "Locator", page: "Page") -> None:
@@ -191,7 +182,7 @@ def test_controls_and_picture_fit(size: tuple[int, int], page: "Page", tmp_path:
     html = "".join(explorer._shown()["text/html"] for explorer in explorers)
     file = tmp_path / "page.html"
     file.write_text(f'<!doctype html><meta charset="utf-8">{html}', "utf-8")
-    other = page.context.browser.new_page()
+    other = page.context.new_page()
     errors: list[str] = []
     other.on("pageerror", lambda error: errors.append(str(error)))
     other.set_viewport_size({"width": size[0], "height": size[1]})

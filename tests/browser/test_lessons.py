@@ -1,7 +1,7 @@
 """Lessons in a real JupyterLab and a real browser, with all cells run.
 
-Every lesson runs in a kernel elsewhere (``tests/lessons``). Here are the first one, one with
-explorers, and those whose cells use the learner's answers and must also run without them.
+Every lesson runs in a kernel elsewhere (``tests/lessons``). Here are the first one, and those
+whose cells use the learner's answers and must also run without them.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 pytestmark = needs_browser
-LESSONS = ("00_start_here", "10_roofline", *USING_ANSWERS)
+LESSONS = ("00_start_here", *USING_ANSWERS)
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

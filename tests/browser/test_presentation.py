@@ -122,14 +122,12 @@ def test_no_key_reaches_the_notebook(widget: str, shown: "Locator", lab: Lab) ->
     cells = shown.locator(".jp-Cell")
     before = cells.count(), cells.all_inner_texts()[0]
     for key in [*PRINTABLE, "Delete", "Enter", "Escape"]:
-        stage.focus()
-        page.keyboard.press(key)
+        stage.press(key)
         page.keyboard.press(key)  # some commands of JupyterLab are a key that is pressed twice
-        assert cells.count() == before[0], f"{key} {key} changed the number of cells"
-        # 0 0 asks whether to restart the kernel, and no other key would arrive from then on.
-        assert page.locator(".jp-Dialog").count() == 0, f"{key} {key} opened a dialog"
+    # 0 0 asks whether to restart the kernel.
+    assert page.locator(".jp-Dialog").count() == 0
     page.keyboard.press("Escape")
-    assert cells.all_inner_texts()[0] == before[1]
+    assert (cells.count(), cells.all_inner_texts()[0]) == before
     stage.focus()
     side_bar = page.locator("#jp-left-stack")
     was_visible = side_bar.is_visible()

@@ -1,10 +1,10 @@
 """Two forms of one question, or two pages of one notebook, and a kernel that restarts."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tests.support.jupyterlab import (
     ROOT,
-    RUN_TIMEOUT_MS,
     Lab,
     needs_browser,
     open_notebook,
@@ -74,17 +74,15 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     errors: list[str] = []
     # Other tests share the server.
     n_logged = len(lab.log.read_text())
-    browser = lab.page.context.browser
-    assert browser is not None
-    with browser.new_context() as context:
-        context.set_default_timeout(RUN_TIMEOUT_MS)
-        pages = [context.new_page() for _ in range(2)]
+    pages = [lab.page.context.new_page() for _ in range(2)]
+    with ExitStack() as stack:
+        for page in pages:
+            stack.callback(page.close)
         for number, page in enumerate(pages):
             page.on("pageerror", lambda error: errors.append(str(error)))
             open_notebook(page, url.replace("/workspaces/shared", f"/workspaces/shared-{number}"))
         run_all(pages[0])
         pages[0].evaluate("window.jupyterapp.commands.execute('docmanager:save')")
-        pages[0].wait_for_timeout(1_000)
         pages[1].bring_to_front()
         pages[1].reload()
         one, two = (page.locator(".jp-NotebookPanel:visible") for page in pages)

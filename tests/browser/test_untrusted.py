@@ -94,8 +94,7 @@ def test_an_exported_page_is_alive(saved: dict[str, Any], lab: Lab, tmp_path: Pa
         assert words.replace('"', "&quot;") in page or words in page
     path = tmp_path / "exported.html"
     path.write_text(page, "utf-8")
-    browser: Any = lab.page.context.browser
-    opened = browser.new_page()
+    opened = lab.page.context.new_page()
     opened.goto(path.as_uri())
     for root, stage in ALIVE.items():
         told = opened.locator(root).locator(".told")

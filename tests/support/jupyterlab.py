@@ -175,8 +175,10 @@ def chromium() -> Iterator["Page"]:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=CHROMIUM_OPTIONS, timeout=0
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
-        page.set_default_timeout(RUN_TIMEOUT_MS)
+        # With a context of its own, further pages can share its cache: JupyterLab is megabytes.
+        context = browser.new_context(viewport={"width": 1280, "height": 1000})
+        context.set_default_timeout(RUN_TIMEOUT_MS)
+        page = context.new_page()
         yield page
         browser.close()
 
@@ -257,6 +259,9 @@ def wait_for_light_ink(text: "Locator", property_name: str = "color") -> None:
 def axe_findings(page: "Page", *selectors: str) -> list[str]:
     """Return axe-core's findings in the parts of the page that exist."""
     axe = pytest.importorskip("axe_playwright_python")
+    # JupyterLab's body has no height, and axe takes all that is below a clipped body for hidden:
+    # it would not look at the contrast of a single text.
+    page.add_style_tag(content="body { height: 100vh }")
     page.evaluate(Path(axe.__file__).with_name("axe.min.js").read_text("utf-8"))
     found: list[str] = page.evaluate(RUN_AXE, selectors)
     return found

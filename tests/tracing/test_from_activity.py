@@ -181,36 +181,34 @@ def awaited(name: str, *marks: EventNote, start: int = 80, before: int = 9) -> i
     return found.waits_for
 
 
-def test_wait_for_the_device() -> None:
-    """A device synchronize waits for what ends last of all earlier launches."""
-    assert awaited("cudaDeviceSynchronize", before=7) == 1
-    assert awaited("cudaDeviceSynchronize", before=9) == 8
+@pytest.mark.parametrize(
+    ("name", "marks", "options", "number"),
+    [
+        # The device: what ends last of all earlier launches.
+        ("cudaDeviceSynchronize", (), {"before": 7}, 1),
+        ("cudaDeviceSynchronize", (), {"before": 9}, 8),
+        # A stream: its last work, if the stream was noted; otherwise the latest launch.
+        ("cudaStreamSynchronize", (EventNote("synchronize stream", 7, (0, 13)),), {}, 5),
+        ("cudaStreamSynchronize", (EventNote("synchronize stream", 7, (0, 21)),), {}, None),
+        ("cudaStreamSynchronize", (), {}, 5),
+        # An event: its record.
+        (
+            "cudaEventSynchronize",
+            (EventNote("event", 2, (0, 7)), EventNote("synchronize event", 7, awaited=2)),
+            {},
+            2,
+        ),
+        # Work that had ended before the call was not waited for.
+        ("cudaDeviceSynchronize", (), {"start": 195}, None),
+    ],
+)
+def test_what_the_host_waited_for(
+    name: str, marks: tuple[EventNote, ...], options: dict[str, int], number: int | None
+) -> None:
+    """Each kind of wait names the work that ended it."""
+    assert awaited(name, *marks, **({"before": 7} | options)) == number
 
 
-def test_wait_for_a_stream() -> None:
-    """A stream synchronize waits for the stream's last work, if the stream was noted."""
-    assert (
-        awaited("cudaStreamSynchronize", EventNote("synchronize stream", 7, (0, 13)), before=7)
-        == 5
-    )
-    assert (
-        awaited("cudaStreamSynchronize", EventNote("synchronize stream", 7, (0, 21)), before=7)
-        is None
-    )
-
-
-def test_wait_for_a_stream_that_nobody_noted() -> None:
-    """Without a note, as for a blocking copy, the latest launch was waited for."""
-    assert awaited("cudaStreamSynchronize", before=7) == 5
-
-
-def test_wait_for_an_event() -> None:
-    """An event synchronize waits for the record of its event."""
-    event, wait = EventNote("event", 2, (0, 7)), EventNote("synchronize event", 7, awaited=2)
-    assert awaited("cudaEventSynchronize", event, wait, before=7) == 2
-
-
-def test_wait_that_came_too_late() -> None:
-    """Work that had ended before the call was not waited for."""
-    assert awaited("cudaDeviceSynchronize", start=195, before=7) is None
+def test_wait_for_nothing() -> None:
+    """A wait of a program that launched nothing waited for nothing."""
     assert made([], [call("wait", "cudaDeviceSynchronize", 0, 5, 1)])[0].waits_for is None

@@ -17,16 +17,9 @@ _FOLDER = Path(__file__).parent
 def page_html(name: str | Path, mark: str, numbers: dict[str, Any], still: str) -> str:
     """Return HTML that shows an explorer, timeline or axes to draw on, without kernel or network.
 
-    Parameters
-    ----------
-    name
-        ``"crossover"``, ``"roofline"``, ``"sketch"``, or the path of another page's script.
-    mark
-        A text of its own for each output, by which script and widget find the element.
-    numbers
-        What the page shows.
-    still
-        HTML that is shown where no script runs, such as in a notebook that is not trusted.
+    ``name`` is that of an explorer, or the path of another page's script. By the ``mark``, another
+    text for each output, script and widget find the element. Where no script runs, such as in a
+    notebook that is not trusted, the HTML ``still`` is shown.
     """
     # A "</script>" inside of a script would end it, and "<!--<script>" would hide its end.
     data = json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c")

@@ -23,13 +23,7 @@ METHOD, CACHE = "synchronized", "hot"  # the time that a program waits, launch a
 
 
 def base_numbers(recorded: Sequence[str]) -> dict[str, Any]:
-    """Return names and units, and the recorded times of all operations.
-
-    Parameters
-    ----------
-    recorded
-        The recordings that are offered, as choices.
-    """
+    """Return names and units, and the recorded times of all operations, by these choices."""
     computed = [choice for _, choice in computed_options()]
     numbers: dict[str, Any] = {
         "links": {name: link.bytes_per_s for name, link in LINKS.items()},

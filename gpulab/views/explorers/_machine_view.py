@@ -1,6 +1,6 @@
 """The data that the page needs to draw a machine: plain values and texts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -22,28 +22,6 @@ from gpulab.views.machine import (
 )
 
 _FIELDS = tuple(each.name for each in fields(ProgramOperation))
-# The names of columns in the page, and the fields in which they are found.
-_CALL = {
-    "place": "place",
-    "turn": "turn",
-    "start": "start_us",
-    "end": "end_us",
-    "waited": "waited_us",
-    "is_queue_full": "for_room",
-    "is_stuck": "is_stuck",
-}
-_TASK = {
-    "place": "place",
-    "turn": "turn",
-    "kind": "kind",
-    "stream": "stream",
-    "engine": "engine",
-    "called": "called_us",
-    "start": "start_us",
-    "end": "end_us",
-    "is_stuck": "is_stuck",
-}
-_TIMES = {name for name in (*_CALL.values(), *_TASK.values()) if name.endswith("_us")}
 
 
 def view_of(
@@ -61,8 +39,8 @@ def view_of(
         "launch_us": program.launch_us,
         "queue_depth": program.queue_depth,
         "repetitions": program.repetitions,
-        "calls": _columns(playback.calls, _CALL),
-        "tasks": _columns(playback.tasks, _TASK),
+        "calls": _columns(PlayedCall, playback.calls),
+        "tasks": _columns(PlayedTask, playback.tasks),
         "end": playback.end_us,
         "remarks": [
             {"kind": remark.kind, "text": visible(remark.text), "places": list(remark.places)}
@@ -82,18 +60,19 @@ def _fields(operation: ProgramOperation) -> dict[str, Any]:
 
 
 def _columns(
-    played: Sequence[PlayedCall | PlayedTask], names: Mapping[str, str]
+    kind: type[PlayedCall | PlayedTask], played: Sequence[PlayedCall | PlayedTask]
 ) -> dict[str, list[Any]]:
-    """Return calls or tasks as columns by name.
+    """Return the fields of calls or tasks as columns, named without the unit of times.
 
     Columns, because each answer to a drag contains all calls, up to 1,500, and names of fields for
     each of them would take most of the message.
     """
     columns = {}
-    for name, field in names.items():
-        values = [getattr(each, field) for each in played]
+    for name in (each.name for each in fields(kind)):
+        values = [getattr(each, name) for each in played]
         # The simulator counts whole nanoseconds, so three digits of a microsecond lose nothing.
-        columns[name] = [round(value, 3) for value in values] if field in _TIMES else values
+        is_time = name.endswith("_us")
+        columns[name.removesuffix("_us")] = [round(v, 3) for v in values] if is_time else values
     return columns
 
 

@@ -30,16 +30,8 @@ _N_TABLES_KEPT = 20  # by GPU, type and state of the cache; one of 191 rows take
 def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataFrame":
     """Return one row for each point, in the form of :func:`gpulab.roofline.table`.
 
-    A computed GPU gets a prediction for each size of the catalogue, and no measured times.
-
-    Parameters
-    ----------
-    gpu
-        The choice in the explorer's state.
-    dtype, cache
-        The chosen type and state of the cache.
-    here
-        The points that were measured here.
+    A computed GPU gets a prediction for each size of the catalogue, and no measured times. The
+    points of ``HERE`` are among ``here``.
     """
     if gpu.startswith(COMPUTED):
         return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)

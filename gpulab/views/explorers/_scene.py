@@ -30,19 +30,10 @@ Step = Task | CeilingsStep
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One choice with its options.
+    """One choice, the field of the state that it sets, with the text and value of each option.
 
-    Attributes
-    ----------
-    name
-        Field of the state that it sets.
-    label
-        The label of its control.
-    kind
-        ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"`` for an
-        option or a positive number, or ``"several"`` for a list with several selected.
-    options
-        Text and value of each option.
+    Its kind is ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"``
+    for an option or a positive number, or ``"several"`` for a list with several selected.
     """
 
     name: str
@@ -65,13 +56,7 @@ class Selector:
         return value in self.offered
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 # it is asked whether it fits
-        """Return a value in the form of the state; for a slider, the nearest number offered.
-
-        Raises
-        ------
-        InvalidOptionError
-            If the value is not among the options.
-        """
+        """Return a value in the form of the state; for a slider, the nearest number offered."""
         if self.kind == "slider" and isinstance(value, int):
             return nearest(self.offered, value)
         if self.kind in {"size", "rate"} and self.fits(value):
@@ -105,15 +90,7 @@ def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one
 
 
 class Model(Protocol[State]):
-    """The functions behind an explorer; none of them measures.
-
-    Attributes
-    ----------
-    name
-        Name of the explorer and of its downloads.
-    mine
-        Files of your own recordings.
-    """
+    """The functions behind an explorer; none of them measures."""
 
     name: str
     mine: tuple[str, ...]

@@ -20,28 +20,8 @@ class MeasurementJob:
 
     A virtual GPU replaces ``torch.cuda`` for the whole process, and a measurement must not share
     the GPU with a running cell. So steps run between two cells, and not on a thread of their own.
-
-    Parameters
-    ----------
-    steps
-        The steps to measure.
-    measure_step
-        Measures one step.
-    skips
-        Returns whether to skip a step, judging by the results so far.
-    report
-        Called after each step and at the end.
-    n_done
-        Number of steps that a previous job has done already.
-
-    Attributes
-    ----------
-    found
-        The results so far; they are kept if the job is stopped.
-    n_done
-        Number of steps that were measured or skipped.
-    error
-        The error that ended the job early; empty for none.
+    What was found by a stop is kept; ``n_done`` counts the steps that were measured or skipped,
+    those of an earlier job included. ``error`` is what ended the job early, or empty.
     """
 
     def __init__(

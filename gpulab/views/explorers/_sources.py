@@ -65,15 +65,7 @@ def _read(path: str, _version: tuple[int, int] | None) -> recordings.Recording:
 
 
 def gpu_facts(choice: str, own: Sequence[Point] = ()) -> dict[str, Any]:
-    """Return what the page says of a GPU: name, source, and the rate of its own link.
-
-    Parameters
-    ----------
-    choice
-        A value of the options above, or ``HERE``.
-    own
-        The points that were measured here.
-    """
+    """Return what the page says of a choice: name, source, and the rate of its own link."""
     if choice.startswith(COMPUTED):
         spec = gpus.gpu(choice.removeprefix(COMPUTED))
         source = "computed" if spec.recorded else "computed from its data sheet"
@@ -141,20 +133,9 @@ def here_of(points: Sequence[Point], on: str) -> tuple[Point, ...]:
 def points_of(
     choice: str, on: str, name: str, dtype: str, here: Sequence[Point], **how: str
 ) -> tuple[Point, ...]:
-    """Return the points of one side for a workload and a type.
+    """Return the points of one side, ``"cpu"`` or ``"gpu"``, for a workload and a type.
 
-    Parameters
-    ----------
-    choice
-        A value of the options above, or ``HERE``.
-    on
-        ``"cpu"`` or ``"gpu"``.
-    name, dtype
-        The workload and its type.
-    here
-        The points measured here.
-    **how
-        ``method`` and ``cache`` for a virtual GPU's times.
+    ``how`` has method and cache for the times of a virtual GPU.
     """
     if choice.startswith(COMPUTED):
         return computed(choice.removeprefix(COMPUTED), name, dtype, **how)
@@ -179,12 +160,6 @@ def computed(gpu: str, name: str, dtype: str, *, method: str, cache: str) -> tup
 
 
 def need_points(points: Sequence[Point], what: str, cure: str) -> None:
-    """Raise an error if there are no points to draw.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are none; the message says what to do.
-    """
+    """Raise an error that says what to do if there are no points to draw."""
     if not points:
         raise InvalidOptionError(f"No times of {what} yet. {cure}")

@@ -28,15 +28,7 @@ class Screen:
     is_watched = False
 
     def show(self, record: object, n_done: float) -> None:
-        """Show the results so far, unless the last drawing is very recent.
-
-        Parameters
-        ----------
-        record
-            The argument of ``draw``.
-        n_done
-            How much of the total is done.
-        """
+        """Show the record and how much is done, unless the last drawing is very recent."""
 
     def close(self, record: object | None, note: str) -> None:
         """Show the final figure; without a record, show the note."""
@@ -137,18 +129,9 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
 ) -> Screen:
     """Return the best screen for this environment.
 
-    Parameters
-    ----------
-    draw
-        Returns the figure of a record.
-    stop
-        What the Stop button sets.
-    activity, unit, total
-        For the line that shows how far it is: ``"loading: 0.4 of 2 s"``.
-    progress
-        Whether anything is shown before the end.
-    view
-        Returns what the page draws while the picture grows; None: what the figure shows.
+    ``activity``, ``unit`` and ``total`` make the line that shows how far it is, as in ``"loading:
+    0.4 of 2 s"``. ``view`` returns what the page draws while the picture grows; without it, that
+    is what the figure shows.
     """
     if widgets.jupyter_kernel() is None:
         return TextScreen(activity, total, unit) if progress else Screen()

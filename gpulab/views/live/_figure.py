@@ -53,18 +53,6 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
 
     Readings are up to 0.1 s old, and the power is an average over the last second, so that an
     effect can appear before its cause. If the driver has no value, the panel is empty and says so.
-
-    Parameters
-    ----------
-    record
-        A trace, complete or stopped.
-    ax
-        The only axes of a figure; those of the power are added below them.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the axes have no place in a grid of their figure.
     """
     frame = record.to_frame()
     for panel, axes in zip(PANELS, _panels(ax), strict=True):

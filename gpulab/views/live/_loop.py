@@ -22,20 +22,10 @@ def run_load(
     *,
     is_paced: bool,
 ) -> Trace:
-    """Take readings to the end or until a stop, and show them.
+    """Take readings to the end or until a stop, and show them on a screen, which is closed here.
 
-    Parameters
-    ----------
-    readings
-        Yields readings; it runs the load between two of them.
-    trace
-        Makes the record from readings and the keyword ``stopped_by``.
-    stop
-        Whether somebody has asked to stop.
-    screen
-        Where the trace is shown; it is closed here.
-    is_paced
-        Whether to wait for real time, for a virtual GPU that computes faster.
+    The iterator runs the load between two readings. With ``is_paced`` it waits for real time, for
+    a virtual GPU that computes faster.
     """
     readings_so_far: list[clocks.Reading] = []
     began_s = time.monotonic()  # real time, even if a virtual GPU is in use
@@ -67,17 +57,7 @@ def run_load(
 def run_series(
     results: Iterator[object], series: Callable[..., Series], stop: Stop, screen: Screen
 ) -> Series:
-    """Take results to the end or until a stop, and show them after each result.
-
-    Parameters
-    ----------
-    results
-        Yields results; it is closed here if it is a generator.
-    series
-        Makes the record from results and the keyword ``stopped_by``.
-    stop, screen
-        As for :func:`run_load`.
-    """
+    """Take results to the end or until a stop, show them after each, and close their generator."""
     results_so_far: list[object] = []
     try:
         for result in results:

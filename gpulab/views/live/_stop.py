@@ -14,12 +14,8 @@ class Stop:
 
     Ctrl-C still raises KeyboardInterrupt. It is also recorded here, because :func:`gpulab.measure`
     catches it and returns its samples so far. Without the record only that one measurement would
-    end, and the loop around it would go on.
-
-    Attributes
-    ----------
-    by
-        ``"interrupt"``, ``"stop"`` (the button), or empty.
+    end, and the loop around it would go on. ``by`` is ``"interrupt"``, ``"stop"`` (the button), or
+    empty.
     """
 
     def __init__(self) -> None:

@@ -20,15 +20,7 @@ _TWO = 2  # kernels and streams of the race
 
 @dataclass(frozen=True)
 class Situation:
-    """The input of a challenge's check: the program, its run, and the programs tried before.
-
-    Attributes
-    ----------
-    playback
-        The run of the program.
-    before
-        The programs tried for this challenge so far, in order.
-    """
+    """The input of a challenge's check: a program's run, and the programs tried before."""
 
     playback: Playback
     before: Sequence[MachineProgram] = ()
@@ -58,16 +50,7 @@ def _races(program: MachineProgram) -> bool:
 class Challenge:
     """A goal to reach by changing a program on the machine.
 
-    Attributes
-    ----------
-    name
-        Name of the challenge, for :func:`gpulab.explorers.machine_explorer`.
-    goal
-        The goal in one sentence for the learner.
-    start
-        Name of the program to begin with.
-    missing
-        Function that returns a sentence about what is missing, or "" once the goal is reached.
+    ``missing`` returns a sentence about what is missing, or "" once the goal is reached.
     """
 
     name: str
@@ -83,41 +66,16 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A program that a learner tried for a challenge, and the answer of the check.
-
-    Attributes
-    ----------
-    challenge
-        Name of the challenge.
-    program
-        The program that was tried.
-    said
-        A sentence about what was missing; empty if the goal was reached.
-    """
+    """A program that a learner tried for a challenge, and what was said to be missing, if any."""
 
     challenge: str
     program: MachineProgram
     said: str
 
-    @property
-    def is_solved(self) -> bool:
-        """Whether the goal was reached."""
-        return not self.said
-
 
 @dataclass(frozen=True, slots=True)
 class MachineState(Saved):
-    """The state of the machine explorer for saving: program, challenge and attempts.
-
-    Attributes
-    ----------
-    program
-        The program on the machine.
-    challenge
-        Name of the challenge, or empty.
-    tried
-        The attempts so far, in order.
-    """
+    """The state of the machine explorer for saving: program, challenge and attempts in order."""
 
     schema: ClassVar[str] = "gpulab.machine/1"
 
@@ -172,7 +130,7 @@ def _hidden_copy(situation: Situation) -> str:
 
 
 def _full_queue(situation: Situation) -> str:
-    if any(call.for_room for call in situation.playback.calls):
+    if any(call.is_queue_full for call in situation.playback.calls):
         return ""
     return f"No launch has to wait; the queue has room for {situation.program.queue_depth}."
 
@@ -248,29 +206,13 @@ _CHALLENGE = NameOf("challenge", CHALLENGES)
 
 
 def challenge(name: str) -> Challenge:
-    """Return the challenge of this name.
-
-    Raises
-    ------
-    UnknownNameError
-        If no challenge has this name.
-    """
+    """Return the challenge of this name."""
     _CHALLENGE.check(challenge=name)
     return CHALLENGES[name]
 
 
 def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
-    """Return a run of a program as a judged attempt at a challenge.
-
-    Parameters
-    ----------
-    name
-        Name of the challenge.
-    playback
-        The run to judge.
-    before
-        The earlier attempts. Those at other challenges do not count.
-    """
+    """Return a run of a program as a judged attempt at a challenge, after the earlier attempts."""
     programs = [each.program for each in before if each.challenge == name]
     hint = challenge(name).missing(Situation(playback, programs))
     return Attempt(name, playback.program, hint)

@@ -19,18 +19,8 @@ _ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "
 class PlayedCall:
     """A call of the host, in microseconds from the start of the program.
 
-    Attributes
-    ----------
-    place, turn
-        Index of the operation in the program, and number of the repetition from 0.
-    start_us, end_us
-        When the call began and returned.
-    waited_us
-        How much of that time the host waited.
-    for_room
-        Whether it waited because the launch queue was full.
-    is_stuck
-        Whether it never returns.
+    ``place`` is the index of its operation, and ``turn`` counts the repetitions from 0. With
+    ``is_queue_full`` it waited because the launch queue was full.
     """
 
     place: int
@@ -38,7 +28,7 @@ class PlayedCall:
     start_us: float
     end_us: float
     waited_us: float
-    for_room: bool
+    is_queue_full: bool
     is_stuck: bool = False
 
 
@@ -46,21 +36,8 @@ class PlayedCall:
 class PlayedTask:
     """A task of the GPU, in microseconds from the start of the program.
 
-    Attributes
-    ----------
-    place, turn
-        Index of the operation that launched it, and number of the repetition from 0.
-    kind
-        ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
-    stream
-        Number of the stream on which it was launched.
-    engine
-        Engine that runs it: ``"compute"``, ``"copy in"`` or ``"copy out"``; empty for events and
-        waits.
-    called_us, start_us, end_us
-        When its launch returned, and when it started and ended.
-    is_stuck
-        Whether it can never run.
+    ``place`` and ``turn`` are those of the call that launched it; ``called_us`` is when that call
+    returned. Events and waits have no engine.
     """
 
     place: int
@@ -76,17 +53,7 @@ class PlayedTask:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence about a mistake or a surprise in the program.
-
-    Attributes
-    ----------
-    kind
-        ``"empty"``, ``"wait"``, ``"deadlock"``, ``"race"`` or ``"stream"``.
-    text
-        What is wrong, and what to do.
-    places
-        Indices of the operations that it is about.
-    """
+    """A sentence about a mistake or a surprise, and the indices of the operations in question."""
 
     kind: str
     text: str
@@ -95,24 +62,11 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Playback:
-    """One run of a program.
+    """One run of a program: what host and GPU did, in the order of the calls, and remarks.
 
-    Attributes
-    ----------
-    program
-        The program that ran.
-    calls, tasks
-        What the host and the GPU did, in the order of the calls.
-    remarks
-        What is wrong or surprising.
-    end_us
-        End of the picture.
-    stopwatch_us
-        Time between the first and the last reading of the clock, divided by the repetitions; None
-        if the program reads the clock less than twice.
-    events_us
-        Time between the first and the last event that nothing waits for, divided by the
-        repetitions; None if there are fewer than two.
+    ``stopwatch_us`` is the time between the first and the last reading of the clock, and
+    ``events_us`` that between the first and the last event that nothing waits for, both divided by
+    the repetitions; None if there are fewer than two.
     """
 
     program: MachineProgram
@@ -165,7 +119,7 @@ def play(program: MachineProgram) -> Playback:
     if stuck_index is not None:
         now_us = runner.machine.host.now_ns / _US
         stuck = PlayedCall(
-            stuck_index, 0, now_us, end_ns / _US, 0.0, for_room=False, is_stuck=True
+            stuck_index, 0, now_us, end_ns / _US, 0.0, is_queue_full=False, is_stuck=True
         )
         calls.append(stuck)
     return Playback(
@@ -184,8 +138,8 @@ def _call(call: MadeCall) -> PlayedCall:
         time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
     )
     # A queue that was full when the call began may have room by the time of the launch.
-    for_room = call.for_room and call.waited_ns > 0
-    return PlayedCall(call.operation_index, call.turn, start_us, end_us, waited_us, for_room)
+    is_queue_full = call.is_queue_full and call.waited_ns > 0
+    return PlayedCall(call.operation_index, call.turn, start_us, end_us, waited_us, is_queue_full)
 
 
 def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:

@@ -33,18 +33,10 @@ _MARGIN = 1.3  # length of the sleep over the host's time, as in gpulab's own sa
 
 @dataclass(frozen=True, slots=True)
 class MethodReading:
-    """The time that one method reads for one call of the work.
+    """The time that one method reads for one call of the work; None if it cannot be used.
 
-    Attributes
-    ----------
-    name
-        Name of the method.
-    value_us
-        The reading in microseconds; None if the method cannot be used.
-    truth_us
-        Time on the GPU from the first start to the last end, if no launch comes late.
-    reason
-        Why the reading is wrong, in about three words; empty if it is right.
+    The truth is the time on the GPU from the first start to the last end, if no launch comes late.
+    ``reason`` says in about three words why the reading is wrong.
     """
 
     name: str

@@ -30,18 +30,8 @@ _US = 1e3  # nanoseconds
 class TaskOfCall(NamedTuple):
     """A task on the GPU, with the call that launched it.
 
-    Attributes
-    ----------
-    operation_index, turn
-        Index of the operation in the program, and number of the repetition from 0.
-    kind
-        ``"kernel"``, ``"copy in"``, ``"copy out"``, ``"sleep"``, ``"record"`` or ``"wait"``.
-    stream
-        Number of the stream on which it was launched.
-    called_ns
-        When the call returned.
-    task
-        The simulator's task.
+    The operation has an index in the program, and ``turn`` counts the repetitions from 0. The kind
+    is that of the operation; a graph's tasks are kernels.
     """
 
     operation_index: int
@@ -53,43 +43,21 @@ class TaskOfCall(NamedTuple):
 
 
 class MadeCall(NamedTuple):
-    """A call of the host.
-
-    Attributes
-    ----------
-    operation_index, turn
-        Index of the operation in the program, and number of the repetition from 0.
-    start_ns, end_ns
-        When the call began and returned.
-    waited_ns
-        How much of that time the host waited.
-    for_room
-        Whether the launch queue was full when the call began.
-    """
+    """A call of the host, which waited for a part of its time, perhaps in a full queue."""
 
     operation_index: int
     turn: int
     start_ns: int
     end_ns: int
     waited_ns: int
-    for_room: bool
+    is_queue_full: bool
 
 
 class Runner:
     """Runs a program on a simulated machine, call by call.
 
-    Attributes
-    ----------
-    machine
-        The simulated machine.
-    tasks, calls
-        The tasks launched and the calls made so far.
-    checker
-        Finds races: pairs of operations on the same memory that nothing orders.
-    recorded
-        The last record of each event.
-    clock_ns
-        The host's time at each reading of the clock in the program.
+    It keeps the tasks and calls so far, the last record of each event, the host's time at each
+    reading of the clock, and a checker for races.
     """
 
     def __init__(self, program: MachineProgram, *, as_drawn: bool = False) -> None:

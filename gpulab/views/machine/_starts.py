@@ -78,12 +78,6 @@ def methods_of(name: str) -> tuple[str, ...]:
 
 
 def start(name: str) -> MachineProgram:
-    """Return a program to begin with, by name.
-
-    Raises
-    ------
-    UnknownNameError
-        If no program has this name.
-    """
+    """Return a program to begin with, by name."""
     _START.check(start=name)
     return STARTS[name]

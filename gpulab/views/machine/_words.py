@@ -31,7 +31,7 @@ def playback_words(playback: Playback) -> tuple[str, ...]:
         if call.is_stuck:
             line += ", never comes back"
         elif call.waited_us:
-            why = "for room in the launch queue" if call.for_room else "for the GPU"
+            why = "for room in the launch queue" if call.is_queue_full else "for the GPU"
             line += f", waits {time_words(call.waited_us)} {why}"
         tasks = [
             task for task in playback.tasks if (task.place, task.turn) == (call.place, call.turn)

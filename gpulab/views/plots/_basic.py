@@ -271,13 +271,7 @@ _MEASUREMENT = instance_of(Measurement, "a Measurement, such as measure() return
 
 
 def _as_list(record: Measurement | Sequence[Measurement]) -> list[Measurement]:
-    """Return one measurement, or several, as a list.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there is none, or an item is not a measurement.
-    """
+    """Return one measurement, or several, as a list; anything else is refused."""
     measured = [record] if isinstance(record, Measurement) else record
     measurements = list(items_of("record", measured, _MEASUREMENT))
     if not measurements:

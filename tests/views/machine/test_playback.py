@@ -70,7 +70,7 @@ def test_pinned_copies_run_beside_a_kernel_and_pageable_ones_stop_the_host() -> 
 def test_a_full_queue_makes_the_host_wait() -> None:
     """Launches beyond the queue's depth wait for room and are marked."""
     program = MachineProgram((O("kernel"),), queue_depth=4, repetitions=20)
-    rooms = [call.for_room for call in play(program).calls]
+    rooms = [call.is_queue_full for call in play(program).calls]
     assert rooms.index(True) == 4
     assert all(rooms[4:])
 

@@ -101,9 +101,6 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
     ),
     (plots.bars, ROWS, "time", "matmul: 2.00 ms.\nadd: 5.00 µs."),
 ]
-each = pytest.mark.parametrize(
-    ("plot", "record", "title", "alt"), EVERY, ids=[plot.__name__ for plot, *_ in EVERY]
-)
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +110,9 @@ def _on_virtual_h200() -> Any:  # noqa: ANN401  # a fixture that yields nothing
         yield
 
 
-@each
+@pytest.mark.parametrize(
+    ("plot", "record", "title", "alt"), EVERY, ids=[plot.__name__ for plot, *_ in EVERY]
+)
 def test_title_and_alternative_are_computed(
     plot: Callable[..., Any], record: object, title: str, alt: str
 ) -> None:
@@ -125,37 +124,18 @@ def test_title_and_alternative_are_computed(
     assert figure.width_px == WIDTH_IN * 100
 
 
-@each
-def test_title_alternative_and_size_may_be_given(
-    plot: Callable[..., Any], record: object, title: str, alt: str
-) -> None:
-    """A given title, caption or size replaces the computed one."""
+@pytest.mark.parametrize(("plot", "record"), [(plot, record) for plot, record, *_ in EVERY])
+def test_what_all_plots_share(plot: Callable[..., Any], record: object) -> None:
+    """Title, caption and size may be given, axes are drawn on, and a wrong option is named."""
     figure = plot(record, title="Mine", alt="Look.", ax_size=(5, 3))
     assert (figure.title, figure.width_px) == ("Mine (virtual NVIDIA H200)", 500)
     assert figure.caption == "Look."
-    assert (title, alt) != ("Mine", "Look.")
-
-
-@each
-def test_axes_are_drawn_on_and_returned(
-    plot: Callable[..., Any], record: object, title: str, alt: str
-) -> None:
-    """With axes as second argument, the plot draws on them and adds no title."""
     ax = Canvas().add_subplot()
     assert plot(record, ax) is ax
     assert ax.get_title() == ""
-    assert title
-    assert alt
-
-
-@each
-def test_an_unknown_option_is_refused(
-    plot: Callable[..., Any], record: object, title: str, alt: str
-) -> None:
-    """A misspelled option is an error that names it, with and without axes."""
-    for axes in (None, Canvas().add_subplot()):
+    for axes in (None, ax):
         with pytest.raises(TypeError, match="tile"):
-            plot(record, axes, tile=title + alt)
+            plot(record, axes, tile="A title")
 
 
 def test_a_known_source_is_used() -> None:
