@@ -22,7 +22,6 @@ _TILE = 128
 _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
 _PAD, _CUT, _CONVERT, _PARTS = "pad", "cut", "convert", "sum of parts"
 FORWARD, IMAGES, WEIGHTS = "convolution", "convolution_backward", "weights"
-_TURNED = (_TO_LAST, _TO_LAST, FORWARD, _TO_FIRST)
 
 _FEW_CHANNELS = 8  # images with fewer have kernels of their own
 _SQUARE = 9  # taps of a filter of 3 by 3, the most usual one
@@ -109,20 +108,26 @@ def _convolution(call: OperatorCall) -> Names:
     return (*_forward(_sizes(call, x, weight, out, stride)), *bias)
 
 
-def _grouped(call: OperatorCall, x: TensorLayout, weight: TensorLayout, n_groups: int) -> Names:
-    """Return the kernels of a grouped convolution; its gradients have the same around theirs."""
+def _grouped(
+    call: OperatorCall, x: TensorLayout, weight: TensorLayout, n_groups: int, part: str = FORWARD
+) -> Names:
+    """Return the kernels of a grouped convolution, or for one of its gradients."""
     n_channels = weight.sizes[1]
     is_last, is_half = x.strides[1] == 1, call.arithmetic in _HALVES
     is_thin = n_channels <= 2  # noqa: PLR2004 # nothing to multiply as matrices
-    if is_half and call.name == "convolution" and runs_by_group(x, weight, n_groups):
-        one: Names = (_PAD, FORWARD, _CUT) if is_last else _TURNED
-        return ((FORWARD,) if is_thin else one) * n_groups
+    turned = (_TO_LAST, _TO_LAST, part, _TO_FIRST)
+    if is_half and n_channels > 1 and runs_by_group(x, weight, n_groups, part):
+        one: Names = (_PAD, part, _CUT) if is_last else turned
+        return ((part,) if is_thin else one) * n_groups
     if n_channels == 1 or (is_thin and is_half and not is_last):
-        return (FORWARD,)
+        return (part,)
     if is_converted(weight, n_groups):
-        turned = (_TO_LAST, _CONVERT, FORWARD, _TO_FIRST)
-        return (_CONVERT, _CONVERT, FORWARD, _CONVERT) if is_last else turned
-    return (FORWARD,) if is_last else _TURNED
+        if is_last:
+            return (_CONVERT, _CONVERT, part, _CONVERT)
+        return (_TO_LAST, _CONVERT, part, _TO_FIRST)
+    if not is_last:
+        return turned
+    return (*(_CONVERT,) * 2 * (part == WEIGHTS and not is_half), part)
 
 
 def _forward(sizes: _Sizes) -> Names:
@@ -191,13 +196,13 @@ def _gradients(call: OperatorCall) -> Names | None:
     out, x, weight = call.reads[:3]
     of_images, of_weights, of_bias = call.args[10]
     names = ("sum",) * bool(of_bias)
-    if call.args[9] > 1:
-        forward = _grouped(call, x, weight, call.args[9])
-        for wanted, name in ((of_images, IMAGES), (of_weights, WEIGHTS)):
+    n_groups = call.args[9]
+    if n_groups > 1:
+        for wanted, part in ((of_images, IMAGES), (of_weights, WEIGHTS)):
             if wanted:
-                names += tuple(name if each == FORWARD else each for each in forward)
+                names += _grouped(call, x, weight, n_groups, part)
         is_split = x.strides[1] == 1 and out.n_elements // out.sizes[1] > 1_176  # noqa: PLR2004  # a bound from records
-        return (*names, *(_PARTS,) * bool(is_split and of_weights))
+        return (*names, *(_PARTS,) * bool(is_split and of_weights and weight.sizes[1] == 1))
     sizes = _sizes(call, x, weight, out, call.args[4])
     if of_images:
         names += _of_images(sizes)

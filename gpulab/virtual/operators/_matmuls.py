@@ -117,8 +117,10 @@ def _implicit_gemm(
     m, n, k = out.n_elements // out.sizes[1], out.sizes[1] // groups, n_in * n_taps
     is_half = call.is_half
     if groups > 1 and is_half:
-        if layers.runs_by_group(x, weight, groups):
-            return _by_group(call, MatmulShape(1, m, n, k, "conv"), groups)
+        if layers.runs_by_group(x, weight, groups, "convolution"):
+            matmul = MatmulShape(1, m, n, k, "conv")
+            before = _by_group(call, matmul, groups)
+            return call.work("conv", flops=call.flops, matmul=matmul, before=before)
         if weight.sizes[1] <= 2:  # noqa: PLR2004 # nothing to multiply as matrices
             n_products = out.n_elements * n_taps * weight.sizes[1]
             return call.work("depthwise", n_elements=n_products, flops=call.flops)
@@ -133,12 +135,13 @@ def _implicit_gemm(
     return call.work("conv", flops=call.flops, matmul=matmul, before=before)
 
 
-def _by_group(call: OperatorCall, matmul: MatmulShape, n_groups: int) -> KernelWork:
-    """Return the work of one convolution after another, with copies to and from each group."""
+def _by_group(call: OperatorCall, matmul: MatmulShape, n_groups: int) -> tuple[KernelWork, ...]:
+    """Return one convolution after another, with copies to and from each, but the last one."""
+    images, out = (call.reads[0], call.writes[0]) if call.name == "convolution" else call.reads[:2]
     # A group's channels are short pieces of memory, which takes twice the bytes.
-    copies = tuple(_relayout(call, item, 2 / n_groups) for item in (call.reads[0], call.writes[0]))
+    copies = tuple(_relayout(call, item, 2 / n_groups) for item in (images, out))
     others = (*copies, call.step("conv", matmul=matmul, name="group")) * (n_groups - 1)
-    return call.work("conv", flops=call.flops, matmul=matmul, before=(*others, *copies))
+    return (*others, *copies)
 
 
 def _converted(call: OperatorCall, item: TensorLayout) -> KernelWork:
@@ -189,20 +192,28 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
         more = (weights,) if wanted[1] else ()
         return call.work(family, n_elements=n, flops=call.flops, before=(*of_bias, *more))
     m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
-    for_images = MatmulShape(groups, x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv")
-    for_weights = MatmulShape(groups, n_in * n_taps, n_out, m, "weights")
+    shapes = {
+        "weights": (n_in * n_taps, n_out, m, "weights"),
+        "images": (x.n_elements // x.sizes[1], n_in, n_out * n_taps, "conv"),
+    }
     steps = [*of_bias]
     if x.strides[1] != 1 and n_taps > 1:
         copied = (weight, out, x, x, out) if wanted[1] else (weight, out, x)
         steps += [_relayout(call, item) for item in copied]
-    if wanted[1] and wanted[0]:
-        steps.append(call.step("conv", matmul=for_weights, host_ns=12_000, name="weights"))
-    matmul = for_images if wanted[0] else for_weights
     if layers.is_converted(weight, groups):
         converted = (weight, weight) if x.strides[1] != 1 else (weight, x, out, x, out)
         steps += [_converted(call, item) for item in converted]
-    if groups > 1:  # those that an H100 recorded took twice the time of one matmul
-        steps.append(call.step("conv", matmul=matmul, name="groups"))
+    is_split = groups > 1 and call.is_half
+    parts = ["weights"] * bool(wanted[1]) + ["images"] * bool(wanted[0])
+    for part in parts:
+        by_group = is_split and layers.runs_by_group(x, weight, groups, part)
+        matmul = MatmulShape(1 if by_group else groups, *shapes[part])
+        if by_group:
+            steps += _by_group(call, matmul, groups)
+        elif groups > 1:  # those that an H100 recorded took twice the time of one matmul
+            steps.append(call.step("conv", matmul=matmul, name="groups"))
+        if part != parts[-1]:
+            steps.append(call.step("conv", matmul=matmul, host_ns=12_000, name="weights"))
     return call.work("conv", flops=call.flops, matmul=matmul, before=tuple(steps))
 
 
