@@ -33,15 +33,7 @@ _LONGEST_DEPTH = 256
 
 
 def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacement of ``scaled_dot_product_attention``.
-
-    Parameters
-    ----------
-    machine
-        The virtual machine, whose host pays for attention with dropout.
-    layers
-        Runs attention with dropout as CUDA's kernels.
-    """
+    """Return the replacement of ``scaled_dot_product_attention``."""
     original = C_nn.scaled_dot_product_attention
 
     def scaled_dot_product_attention(  # noqa: PLR0913, PLR0917 # torch's signature

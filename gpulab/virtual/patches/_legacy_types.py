@@ -30,13 +30,7 @@ _NAME_OF = {
 
 
 class LegacyType(type):
-    """The metaclass of ``torch.cuda.FloatTensor`` and similar types on the virtual GPU.
-
-    Attributes
-    ----------
-    dtype
-        The type of its tensors' elements.
-    """
+    """The metaclass of ``torch.cuda.FloatTensor`` and similar types on the virtual GPU."""
 
     dtype: torch.dtype
     is_cuda = True

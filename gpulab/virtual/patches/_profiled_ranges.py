@@ -36,21 +36,7 @@ _USER_SCOPE = 7  # RecordScope::USER_SCOPE
 
 @dataclass(slots=True, eq=False)
 class ProfiledRange:
-    """An operator, a node of autograd or a range of the program.
-
-    Attributes
-    ----------
-    name, scope, shapes, flops, sequence_nr, fwd_thread
-        As PyTorch's profiler gives them.
-    outer
-        The range around it.
-    number
-        Its number in the profile.
-    start_ns, end_ns
-        Its times on the virtual clock.
-    stack
-        The program's call stack, if it was asked for.
-    """
+    """An operator, a node of autograd or a range of the program."""
 
     name: str
     scope: int

@@ -61,13 +61,7 @@ _ERRORS = {**dict(enumerate(_ERROR_NAMES, start=1)), 999: "UNKNOWN"}
 
 
 class NVMLError(Exception):
-    """An error of NVML; each code has its own subclass, which ``NVMLError(code)`` returns.
-
-    Attributes
-    ----------
-    value
-        NVML's code.
-    """
+    """An error of NVML; each code has its own subclass, which ``NVMLError(code)`` returns."""
 
     value = 999
 

@@ -189,13 +189,7 @@ def unsupported_error(name: str, instead: str = "") -> NotModelledError:
 
 
 def require_dense(tensor: torch.Tensor) -> None:
-    """Raise an error for a host tensor that cannot be copied to the virtual GPU.
-
-    Raises
-    ------
-    NotModelledError
-        If it is sparse, quantized or nested.
-    """
+    """Raise an error for a host tensor that cannot be copied to the virtual GPU."""
     if tensor.is_nested:
         raise unsupported_error("nested tensors", UNSUPPORTED["torch.nested.nested_tensor"])
     if tensor.is_quantized:

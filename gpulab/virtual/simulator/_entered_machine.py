@@ -22,13 +22,7 @@ def is_owner() -> bool:
 
 
 def active() -> Machine:
-    """Return the machine of the entered virtual GPU.
-
-    Raises
-    ------
-    VirtualGpuError
-        If none is entered, or if another thread has entered it.
-    """
+    """Return the machine of the entered virtual GPU."""
     if _lost:
         raise forked_error()
     if not _entered:

@@ -19,13 +19,7 @@ Follower = Callable[[StreamTask], None]
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A captured task.
-
-    Attributes
-    ----------
-    task
-        The task as it was captured. It never runs itself; each launch of the graph makes a copy.
-    """
+    """A captured task, which never runs itself: each launch of the graph makes a copy."""
 
     task: StreamTask
     accesses: Sequence[MemoryAccess]

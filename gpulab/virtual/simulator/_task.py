@@ -47,15 +47,7 @@ class Gaps:
 
 
 class SimulatedStream:
-    """A queue of tasks that run one after another.
-
-    Attributes
-    ----------
-    last
-        The task that was submitted last, done or not.
-    previous
-        The task that ended last.
-    """
+    """A queue of tasks that run one after another."""
 
     __slots__ = ("device", "gaps", "last", "number", "previous", "queue")
 

@@ -29,19 +29,7 @@ _DEVICE_RANGE_BYTES = 1 << 44
 
 
 class Allocator:
-    """Hands out blocks of one device's memory, and counts them.
-
-    Attributes
-    ----------
-    device_index
-        Number of the device.
-    usage
-        The figures of ``torch.cuda.memory_stats``.
-    pools
-        The pools of free blocks.
-    reserve
-        The segments that are allocated from the device.
-    """
+    """Hands out blocks of one device's memory, and counts them."""
 
     def __init__(
         self,

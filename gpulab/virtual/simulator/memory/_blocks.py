@@ -35,17 +35,7 @@ class PrivatePool:
 
 
 class Arena:
-    """The free blocks for one stream, one size class and one pool, ordered by size and address.
-
-    Attributes
-    ----------
-    pool
-        The private pool that it belongs to, or None.
-    is_small
-        Whether it serves requests of at most 1 MiB.
-    stream
-        Number of the stream.
-    """
+    """The free blocks for one stream, one size class and one pool, ordered by size and address."""
 
     __slots__ = ("_blocks", "_keys", "_min_rest_bytes", "is_small", "kind", "pool", "stream")
 

@@ -115,13 +115,7 @@ class MemoryPools:
         return bool(self._routes)
 
     def arena(self, pool: PoolId | None, stream: int, size_bytes: int) -> Arena:
-        """Return the arena for a request.
-
-        Raises
-        ------
-        VirtualGpuError
-            If the private pool is not in use.
-        """
+        """Return the arena for a request."""
         key = (pool, size_bytes <= SMALL_BYTES, stream)
         # ``get`` first: every allocation asks, and each arena is made once.
         return self._arenas.get(key) or self._new_arena(*key)
@@ -139,13 +133,7 @@ class MemoryPools:
         self._private[pool].use_count += 1
 
     def release(self, pool: PoolId) -> None:
-        """Count one user of a private pool less; at 0 its free segments may go back.
-
-        Raises
-        ------
-        VirtualGpuError
-            If the private pool is not in use.
-        """
+        """Count one user of a private pool less; at 0 its free segments may go back."""
         self._held(pool).use_count -= 1
         self._drop_contents()
 
@@ -171,11 +159,6 @@ class MemoryPools:
 
         The pool has one user more. Without ``accepts``, which takes a stream, it serves all of
         them.
-
-        Raises
-        ------
-        RuntimeError
-            If the pool serves requests already, as in PyTorch.
         """
         if any(pool == routed for routed, _ in self._routes):
             raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
@@ -183,13 +166,7 @@ class MemoryPools:
         self._routes.append((pool, accepts))
 
     def unroute(self, pool: PoolId) -> None:
-        """End :meth:`route`; the pool still has its user until :meth:`release`.
-
-        Raises
-        ------
-        RuntimeError
-            If the pool serves no requests, as in PyTorch.
-        """
+        """End :meth:`route`; the pool still has its user until :meth:`release`."""
         for index, (routed, _) in enumerate(self._routes):
             if routed == pool:
                 del self._routes[index]
