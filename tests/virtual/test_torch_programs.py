@@ -96,8 +96,6 @@ def test_only_pinned_memory_must_not_be_overwritten_during_a_copy(
     assert on_device.tolist() == [expected] * 3
 
 
-
-
 def test_entering_twice_is_one_context() -> None:
     """Entering the same GPU twice is one context, which the outer exit ends."""
     device = gpulab.virtual_gpu("H200")
