@@ -222,6 +222,18 @@ FAMILIES: dict[str, list[Probe]] = {
             r"CUDA error: invalid device ordinal.*",
         ),
         Raises(
+            "moving to a device that does not exist",
+            lambda: torch.ones(1).to("cuda:1"),
+            RuntimeError,
+            r"CUDA error: invalid device ordinal.*",
+        ),
+        Raises(
+            "choosing a device that does not exist",
+            lambda: torch.cuda.set_device(1),
+            RuntimeError,
+            r"CUDA error: invalid device ordinal.*",
+        ),
+        Raises(
             "properties of a device that does not exist",
             lambda: torch.cuda.get_device_properties(1),
             AssertionError,
