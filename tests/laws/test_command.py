@@ -1,4 +1,4 @@
-"""``python -m benchmarks.laws`` counts what breaks a law, and refuses bad input in a sentence."""
+"""``python -m benchmarks.laws`` counts what breaks a law."""
 
 from collections.abc import Callable
 
@@ -62,25 +62,6 @@ def test_ctrl_c_prints_what_was_found(
     shown = capsys.readouterr().out
     assert shown.startswith("stopped by Ctrl-C")
     assert "| 1. A law. |        4 |      0 |" in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--law", "9"], "argument --law: '9' is not the number of a law; choose from 1, 2, 3,"),
-        (["--law", "1,two"], "argument --law: 'two' is not the number of a law; choose from 1,"),
-        (["--seed", "x"], "argument --seed: 'x' is not a whole number; write one, as in 17"),
-        (["--programs", "-1"], "argument --programs: '-1' is not a whole number; write one, as"),
-    ],
-)
-def test_bad_input_ends_in_a_sentence(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An unknown law, and a seed that is no number, are refused by name."""
-    with pytest.raises(SystemExit) as stopped:
-        command.main(arguments)
-    assert stopped.value.code == 2
-    assert says in capsys.readouterr().err
 
 
 def test_a_program_that_ends_with_an_error_breaks_a_law() -> None:
