@@ -1,4 +1,4 @@
-"""``python -m benchmarks.laws`` counts what breaks a law, and refuses bad input in a sentence."""
+"""``python -m benchmarks.laws`` counts what breaks a law."""
 
 from collections.abc import Callable
 
