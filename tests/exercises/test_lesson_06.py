@@ -143,7 +143,7 @@ def test_cold_and_clean_flushes_pass(make: Callable[[], Callable[[], object]]) -
         (too_little, "still-hot", "So its weights were still in the cache."),
         (allocator, "still-hot", "So its weights were still in the cache."),
         (nothing, "still-hot", "So its weights were still in the cache."),
-        (reading_shares(0.2), "too-small", "Your flush touches only 0.2 times the L2."),
+        (reading_shares(0.5), "too-small", "Your flush touches only 0.5 times the L2."),
         (reading_shares(1), "too-small", "Your flush touches only 1.0 times the L2."),
         (waiting, "waits", "Your flush blocks the host until the GPU is done (synchronize,"),
         (failing, "raised", "Your function raised IndexError: list index"),

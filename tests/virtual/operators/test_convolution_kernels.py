@@ -48,7 +48,7 @@ def test_most_recorded_convolutions_launch_as_many_kernels() -> None:
 
 
 def test_most_recorded_grouped_convolutions_launch_as_many_kernels() -> None:
-    """Nine of ten of an H100's: depthwise by PyTorch or cuDNN, halves in some groups one by one."""
+    """Nine of ten of an H100's: depthwise by PyTorch or cuDNN, halves one group after another."""
     recorded = json.loads((RECORDINGS / "h100-fitting.json").read_text("utf-8"))["calls"]
     is_grouped = re.compile(r"F\.conv2d\(x, w, \w+, \d+, \d+, 1, (?!1\))")
     found = []

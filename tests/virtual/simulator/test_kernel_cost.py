@@ -166,8 +166,8 @@ def test_what_fits_is_found_again() -> None:
 def test_what_exceeds_the_cache_pushes_itself_out() -> None:
     """An addition above the cache's capacity finds less again, and a much larger one nothing."""
     capacity_bytes = L2Cache(60 * MB).capacity_bytes
-    found = addition(L2Cache(60 * MB), 11 * MB)
-    assert 0 < found.hit_bytes < 33 * MB
+    found = addition(L2Cache(60 * MB), 14 * MB)
+    assert 0 < found.hit_bytes < 42 * MB
     assert addition(L2Cache(60 * MB), capacity_bytes).hit_bytes == 0
 
 
@@ -175,9 +175,9 @@ def test_the_longest_unused_leaves_first() -> None:
     """If two of three arrays fit, the first one is evicted."""
     cache = L2Cache(60 * MB)
     for surface_point in (1, 2, 3):
-        cache.serve([CacheAccess(surface_point, 12 * MB, is_write=False)])
-    assert cache.serve([CacheAccess(2, 12 * MB, is_write=False)]) == Traffic(12 * MB, 0)
-    assert cache.serve([CacheAccess(1, 12 * MB, is_write=False)]) == Traffic(0, 12 * MB)
+        cache.serve([CacheAccess(surface_point, 16 * MB, is_write=False)])
+    assert cache.serve([CacheAccess(2, 16 * MB, is_write=False)]) == Traffic(16 * MB, 0)
+    assert cache.serve([CacheAccess(1, 16 * MB, is_write=False)]) == Traffic(0, 16 * MB)
 
 
 def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
