@@ -226,7 +226,7 @@ def compare(recorded: Path, virtual: Path) -> str:
             cells.append(f"{quantity} {row[quantity]:.0f} {all_errors[-1]:+.1%}")
         families, others = (shares_of(each.get("top", ())) for each in (row, other))
         is_right = "top" not in row or have_same_top(families, others)
-        n_right += "top" in row and is_right
+        n_right += is_right
         lines.append(f"{row['name']}: {', '.join(cells)}")
         if not is_right:
             texts = [
@@ -244,9 +244,9 @@ def compare(recorded: Path, virtual: Path) -> str:
                 lines.append(
                     f"    divided by the median ratio of {1 + middle:.2f}: {_sizes(paced)}"
                 )
-    lines.append(
-        f"families of the top {N_TOP} kernels: {n_right} of {n_counted}; {n_refused} refused"
-    )
+    if any("top" in row for row in there.values()):
+        lines.append(f"families of the top {N_TOP} kernels: {n_right} of {n_counted}")
+    lines.append(f"{n_refused} refused")
     return "\n".join(lines)
 
 
