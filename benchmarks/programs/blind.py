@@ -234,6 +234,15 @@ def compare(recorded: Path, virtual: Path) -> str:
                 for shares in (families, others)
             ]
             lines.append(f"    families {texts[0]}; virtual {texts[1]}")
+    lines += _summary(errors)
+    if any("top" in row for row in there.values()):
+        lines.append(f"families of the top {N_TOP} kernels: {n_right} of {n_counted}")
+    lines.append(f"{n_refused} refused")
+    return "\n".join(lines)
+
+
+def _summary(errors: dict[str, list[float]]) -> list[str]:
+    lines = []
     for quantity, found in errors.items():
         if len(found) > 1:
             middle = statistics.median(found)
@@ -244,10 +253,7 @@ def compare(recorded: Path, virtual: Path) -> str:
                 lines.append(
                     f"    divided by the median ratio of {1 + middle:.2f}: {_sizes(paced)}"
                 )
-    if any("top" in row for row in there.values()):
-        lines.append(f"families of the top {N_TOP} kernels: {n_right} of {n_counted}")
-    lines.append(f"{n_refused} refused")
-    return "\n".join(lines)
+    return lines
 
 
 def _sizes(errors: Sequence[float]) -> str:
