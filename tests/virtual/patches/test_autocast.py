@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.core.torch_private import autocast_key, exclude_key_from_here, has_kernel
+from gpulab.virtual import VirtualGpu
 from gpulab.virtual.operators import MODELS
 from gpulab.virtual.patches import _autocast as autocast
 
@@ -268,6 +269,19 @@ def test_a_weight_first_cast_under_no_grad_still_trains() -> None:
     output.sum().backward()
     assert linear.weight.grad is not None
     assert linear.weight.grad.dtype == torch.float32
+
+
+def test_a_cast_of_a_weight_under_no_grad_costs_no_gradients(
+    gpu: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inference under autocast pays for neither the change of the grad mode nor recorded casts."""
+    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
+    charged: set[str] = set()
+    with torch.autocast("cuda"), torch.no_grad():
+        monkeypatch.setattr(gpu.machine.host, "charge", lambda what, _n=1: charged.add(what))
+        linear(x)
+    assert "operator" in charged
+    assert not charged & {"grad mode", "recording", "recorded operator"}
 
 
 @pytest.mark.usefixtures("gpu")
