@@ -280,8 +280,9 @@ def test_a_cast_of_a_weight_under_no_grad_costs_no_gradients(
     with torch.autocast("cuda"), torch.no_grad():
         monkeypatch.setattr(gpu.machine.host, "charge", lambda what, _n=1: charged.add(what))
         linear(x)
-    assert "operator" in charged
-    assert not charged & {"grad mode", "recording", "recorded operator"}
+        found = set(charged)  # before no_grad ends, which costs a change of the mode
+    assert "operator" in found
+    assert not found & {"grad mode", "recording", "recorded operator"}
 
 
 @pytest.mark.usefixtures("gpu")
