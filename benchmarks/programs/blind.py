@@ -49,7 +49,11 @@ _FAMILIES = (
             r"|conv|fprop|dgrad|wgrad|winograd|cudnn::cnn|depthwise|conv2d_c1|^(for the )?weights"
         ),
     ),
-    ("norm", r"layer_norm|group_norm|batch_?norm|bn_|rms_norm|gammabeta|rowwisemoments"),
+    (
+        "norm",
+        r"layer_norm|group_norm|batch_?norm|bn_|rms_norm|gammabeta|rowwisemoments"
+        r"|^(normalize|(update )?statistics|inverse deviations|moments)$",
+    ),
     ("softmax", r"soft_?max"),
     ("index", r"index|gather|scatter|embedding"),
     ("pool", r"pool|upsample|interpolate"),
