@@ -178,12 +178,6 @@ def test_statistics_take_any_numbers(samples: list[float]) -> None:
     assert not math.isnan(drift(samples))
 
 
-def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
-    """The clusters next to the widest gap decide, not the first ones of each side."""
-    samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
-    assert modes(samples) == (19.0,)
-
-
 def test_tick_is_the_smallest_step_that_is_no_rounding() -> None:
     """The tick is the smallest difference of samples that is more than rounding."""
     assert tick([5.0, 5.5, 5.0, 6.5]) == 0.5

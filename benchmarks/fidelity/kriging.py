@@ -32,6 +32,7 @@ _ROUND = 1e-3  # makes the loss smooth at an error of zero, for the descent
 _WIDE = 1e-3  # penalty for narrow kernels, so that useless coordinates drop out
 _NO_LOSS = 3e-4
 _NARROWER, _NOISIER = (0.8, 1.0, 1.25, 1.6), (0.5, 1.0, 2.0)
+_NOISES = (0.001, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15)
 # Scales of words and of numbers from which each kernel starts: some narrow, some wide.
 _STARTS = ((0.5, 0.25), (1.0, 0.1), (0.3, 0.05))
 
@@ -160,6 +161,18 @@ def _adapted(best: list[torch.Tensor], search: "_Search") -> list[torch.Tensor]:
     ]
     with torch.no_grad():
         return min(tried, key=lambda item: search.loss(*item).item())
+
+
+def with_scales(points: Points, scales: Numbers, shares: Numbers) -> Fit:
+    """Return a fit with known scales and shares: only the noise is chosen."""
+    chosen = np.random.default_rng(0).permutation(len(points.x))[:_MOST_ADAPTED]
+    search = _Search(points.part(chosen))
+    with np.errstate(divide="ignore"):  # a scale of 0 is a coordinate that does not count
+        known = [torch.tensor(np.log(values)) for values in (scales, shares)]
+    tried = [torch.tensor(math.log(noise)) for noise in _NOISES]
+    with torch.no_grad():
+        noise = min(tried, key=lambda each: search.loss(*known, each).item())
+    return Fit(scales, shares, float(_noise(noise).item()))
 
 
 class _Search:

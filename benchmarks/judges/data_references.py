@@ -445,13 +445,24 @@ def _runs(action: Action) -> bool:
 def _missing_waits() -> set[str]:
     """Return the waits without which the program of case 04 has a race, and that are enough."""
     from gpulab.exercises import cases
-    from gpulab.exercises.cases._case_04 import _run
 
     def races(*, arrive: bool, free: bool) -> int:
         with _h200(), gpulab.hazards() as found:
-            _run(
-                cases.pinned_batches(6), cases.training_step, arrive=arrive, free=free, wait=False
-            )
+            batches = cases.pinned_batches(6)
+            buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
+            done = [torch.cuda.Event() for _ in range(2)]
+            copying = torch.cuda.Stream()
+            for number, batch in enumerate(batches):
+                slot = number % 2
+                if free:
+                    copying.wait_event(done[slot])
+                with torch.cuda.stream(copying):
+                    buffers[slot].copy_(batch, non_blocking=True)
+                if arrive:
+                    torch.cuda.current_stream().wait_stream(copying)
+                cases.training_step(buffers[slot])
+                done[slot].record()
+            torch.cuda.synchronize()
         return len(found)
 
     needed = {"a": races(arrive=False, free=True), "d": races(arrive=True, free=False)}

@@ -97,22 +97,6 @@ def difference(
     return None
 
 
-_LAST_CALLED = (
-    "exp",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "abs",
-    "neg",
-    "relu",
-    "sqrt",
-    "log",
-    "ceil",
-    "exp2",
-)
-
-
 def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
     """Compare runs of a program before and after other programs, errors, interrupts and cells."""
     machine: Any = gpu.new()
@@ -133,11 +117,11 @@ def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
 
 def _run_with_empty_pool(programs: Session, program: Program) -> list[Reading]:
     programs.names()
-    # An operator that was called lately costs the host less, so the last ones are always the same.
-    x = torch.ones(2, device="cuda")
-    for name in _LAST_CALLED:
-        getattr(x, name)()
-    del x
+    # The host is warm for the operators of the last twelve calls.
+    other = torch.empty(1, device="cuda")
+    for _ in range(12):
+        other.view(1)
+    del other
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch._C._host_emptyCache()  # of pinned memory; it has no public name in torch 2.11

@@ -7,7 +7,7 @@ CPU refuses values, e.g. an index out of range, the virtual GPU raises an error,
 import math
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,6 +24,7 @@ from benchmarks.operators.trial import (
     forms_of,
     head_of,
     is_random,
+    mapped,
     on_cpu,
     on_virtual,
     samples_of,
@@ -109,40 +110,18 @@ def _changed(sample: "SampleInput", seed: str) -> "SampleInput":
                 flat[place] = chosen.choice(_INTEGERS)
         return copied.requires_grad_(item.requires_grad)
 
-    return _mapped(sample, change)
+    return mapped(sample, change)
 
 
-def _mapped(sample: "SampleInput", change: Callable[[object], object]) -> "SampleInput":
-    made = type(sample)(
-        pytree.tree_map(change, sample.input),
-        args=pytree.tree_map(change, sample.args),
-        kwargs=pytree.tree_map(change, sample.kwargs),
-    )
-    made.broadcasts_input = sample.broadcasts_input
-    made.output_process_fn_grad = sample.output_process_fn_grad
-    return made
-
-
-def _as_type(sample: "SampleInput", dtype: torch.dtype) -> "SampleInput":
-    """Return a copy of a sample in which the floating-point tensors have another type."""
+def _as_types(sample: "SampleInput", types: Mapping[torch.dtype, torch.dtype]) -> "SampleInput":
+    """Return a copy of a sample in which tensors of some types have others."""
 
     def convert(item: object) -> object:
-        if not isinstance(item, torch.Tensor) or not item.is_floating_point():
+        if not isinstance(item, torch.Tensor) or item.dtype not in types:
             return item
-        return item.detach().to(dtype).requires_grad_(item.requires_grad)
+        return item.detach().to(types[item.dtype]).requires_grad_(item.requires_grad)
 
-    return _mapped(sample, convert)
-
-
-def _widened(sample: "SampleInput") -> "SampleInput":
-    """Return a copy of a sample in double precision."""
-
-    def widen(item: object) -> object:
-        if not isinstance(item, torch.Tensor) or item.dtype not in _WIDER:
-            return item
-        return item.detach().to(_WIDER[item.dtype]).requires_grad_(item.requires_grad)
-
-    return _mapped(sample, widen)
+    return mapped(sample, convert)
 
 
 def _cast(results: object, dtype: torch.dtype) -> object:
@@ -185,11 +164,11 @@ def _is_rounded(
     """Return whether another precision of the CPU explains the difference."""
     if dtype in TOLERANCES:
         # CUDA sums half precision in float32, which rounds and overflows less.
-        wide, error = on_cpu(call, _as_type(sample, torch.float32), 0)
+        wide, error = on_cpu(call, _as_types(sample, dict.fromkeys(TOLERANCES, torch.float32)), 0)
         return error is None and not _invented(found, _cast(wide, dtype))
     if dtype in _WIDER:
         # What is left of terms that nearly cancel; the CPU itself finds another number.
-        wide, error = on_cpu(call, _widened(sample), 0)
+        wide, error = on_cpu(call, _as_types(sample, _WIDER), 0)
         return error is None and not _invented(found, expected, wide)
     return False
 

@@ -218,10 +218,15 @@ def _moved(sample: "SampleInput", device: str) -> "SampleInput":
             return torch.device(device)
         return device if isinstance(item, str) and item == "cpu" else item
 
+    return mapped(sample, move)
+
+
+def mapped(sample: "SampleInput", change: Callable[[object], object]) -> "SampleInput":
+    """Return a copy of a sample in which each part is changed."""
     made = type(sample)(
-        pytree.tree_map(move, sample.input),
-        args=pytree.tree_map(move, sample.args),
-        kwargs=pytree.tree_map(move, sample.kwargs),
+        pytree.tree_map(change, sample.input),
+        args=pytree.tree_map(change, sample.args),
+        kwargs=pytree.tree_map(change, sample.kwargs),
     )
     made.broadcasts_input = sample.broadcasts_input
     made.output_process_fn_grad = sample.output_process_fn_grad

@@ -226,7 +226,7 @@ def compare(recorded: Path, virtual: Path) -> str:
             cells.append(f"{quantity} {row[quantity]:.0f} {all_errors[-1]:+.1%}")
         families, others = (shares_of(each.get("top", ())) for each in (row, other))
         is_right = "top" not in row or have_same_top(families, others)
-        n_right += "top" in row and is_right
+        n_right += is_right
         lines.append(f"{row['name']}: {', '.join(cells)}")
         if not is_right:
             texts = [
@@ -234,6 +234,15 @@ def compare(recorded: Path, virtual: Path) -> str:
                 for shares in (families, others)
             ]
             lines.append(f"    families {texts[0]}; virtual {texts[1]}")
+    lines += _summary(errors)
+    if any("top" in row for row in there.values()):
+        lines.append(f"families of the top {N_TOP} kernels: {n_right} of {n_counted}")
+    lines.append(f"{n_refused} refused")
+    return "\n".join(lines)
+
+
+def _summary(errors: dict[str, list[float]]) -> list[str]:
+    lines = []
     for quantity, found in errors.items():
         if len(found) > 1:
             middle = statistics.median(found)
@@ -244,10 +253,7 @@ def compare(recorded: Path, virtual: Path) -> str:
                 lines.append(
                     f"    divided by the median ratio of {1 + middle:.2f}: {_sizes(paced)}"
                 )
-    lines.append(
-        f"families of the top {N_TOP} kernels: {n_right} of {n_counted}; {n_refused} refused"
-    )
-    return "\n".join(lines)
+    return lines
 
 
 def _sizes(errors: Sequence[float]) -> str:

@@ -19,7 +19,7 @@ _MARGIN = 0.1
 _EDGE = 0.15  # of the picture, in which a centred name would leave it
 
 
-class Lane(NamedTuple):
+class StreamLane(NamedTuple):
     """The kernels of one stream, and the names of some of them: text, span and role of each."""
 
     name: str
@@ -35,12 +35,13 @@ class TwoStreams(Plot):
     """
 
     record: "Timeline"
-    lanes: tuple[Lane, Lane]
+    lanes: tuple[StreamLane, StreamLane]
     early: tuple[float, float, str] | None
     title: str = field()
 
     @property
     def words(self) -> str:
+        """When each kernel with a name ran, lane by lane."""
         return "\n".join(
             f"{lane.name}: "
             + ", then ".join(
@@ -54,6 +55,7 @@ class TwoStreams(Plot):
     height_in = 2.9
 
     def draw(self, ax: "Axes") -> "Axes":
+        """Draw a bar for each kernel, with the names and the arrow."""
         end_s = max(span.end_s for lane in self.lanes for span in lane.spans)
         scale, unit = unit_of([end_s])
         for row, lane in enumerate(self.lanes):

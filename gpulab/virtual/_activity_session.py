@@ -99,7 +99,9 @@ class SimulatorSession:
         latency_ns = self._machine.host.costs.launch_latency_ns
         # This links a task to its launch: the device sees a task a fixed time after the call has
         # ended, and no two calls end at the same time.
-        launches = {call.end_ns + latency_ns: call for call in self._calls if _launches(call)}
+        launches = {
+            call.end_ns + latency_ns: call for call in self._calls if call.kind == "launch"
+        }
         records = [
             ActivityRecord(
                 kind=_kinds(task.kind.value, task.name)[0],
@@ -181,7 +183,3 @@ def _launch(task: "StreamTask") -> tuple[str, str]:
 def _kinds(kind: str, name: str) -> tuple[str, str]:
     """Return CUPTI's name for the kind of a task, and CUDA's for the call that launches it."""
     return _DRIVERS_OWN.get(name[:6], _KINDS[kind])
-
-
-def _launches(call: HostCall) -> bool:
-    return call.kind == "launch"

@@ -65,9 +65,10 @@ class VirtualGenerator(torch.Generator):
     """A generator on the virtual GPU; PyTorch's C++ code sees a CPU generator.
 
     If you use it on the CPU, outside the virtual GPU, it gives the CPU's numbers for its seed.
+    ``philox`` has the seed and the offset; several generators may share them.
     """
 
-    _philox: Philox
+    philox: Philox
     _device: torch.device
     _cdata: int
 
@@ -75,7 +76,7 @@ class VirtualGenerator(torch.Generator):
         """Return a generator with PyTorch's default seed."""
         generator = super().__new__(cls)
         generator._device = device
-        generator._philox = Philox()
+        generator.philox = Philox()
         _by_address[generator._cdata] = generator
         return generator
 
@@ -87,15 +88,10 @@ class VirtualGenerator(torch.Generator):
         """The device as the program gave it: ``"cuda"`` has no index here, as in PyTorch."""
         return self._device
 
-    @property
-    def philox(self) -> Philox:
-        """The seed and the offset; several generators may share them."""
-        return self._philox
-
     def manual_seed(self, seed: int) -> "VirtualGenerator":
         """Start the sequence of ``seed``; a negative seed counts back from 2**64."""
-        if self._philox.captured is not None:
-            if seed & _UINT64 != self._philox.seed:
+        if self.philox.captured is not None:
+            if seed & _UINT64 != self.philox.seed:
                 raise RuntimeError(
                     "CUDAGeneratorImpl::set_current_seed can be called during stream capture only "
                     "if new seed is the same as the original seed."
@@ -103,21 +99,21 @@ class VirtualGenerator(torch.Generator):
             return self
         # PyTorch's own method checks the seed, and counts a negative one back from 2**64.
         super().manual_seed(seed)
-        self._philox.seed, self._philox.offset = super().initial_seed(), 0
+        self.philox.seed, self.philox.offset = super().initial_seed(), 0
         return self
 
     def seed(self) -> int:
         """Start a random sequence, and return its seed."""
         self.manual_seed(super().seed())
-        return self._philox.seed
+        return self.philox.seed
 
     def initial_seed(self) -> int:
         """Return the seed of the sequence."""
-        return self._philox.seed
+        return self.philox.seed
 
     def get_offset(self) -> int:
         """Return how many numbers each thread has used; every launch uses 4 here."""
-        return self._philox.offset
+        return self.philox.offset
 
     def set_offset(self, offset: SupportsIndex) -> "VirtualGenerator":
         """Set the offset in the sequence."""
@@ -126,13 +122,13 @@ class VirtualGenerator(torch.Generator):
             raise RuntimeError(f"manual_offset expected a long, but got {kind}")  # noqa: TRY004 # as PyTorch
         if index(offset) % _OFFSET_STEP:
             raise RuntimeError("offset must be a multiple of 4")
-        self._philox.go_to(index(offset) & _UINT64)
+        self.philox.go_to(index(offset) & _UINT64)
         return self
 
     def get_state(self) -> torch.Tensor:
         """Return seed and offset as a tensor of 16 bytes on the CPU."""
-        captured = self._philox.captured
-        numbers = (self._philox.seed, self._philox.offset if captured is None else captured)
+        captured = self.philox.captured
+        numbers = (self.philox.seed, self.philox.offset if captured is None else captured)
         state = b"".join(number.to_bytes(_N_SEED_BYTES, "little") for number in numbers)
         return torch.tensor(list(state), dtype=torch.uint8, device="cpu")
 
@@ -152,11 +148,11 @@ class VirtualGenerator(torch.Generator):
 
     def clone_state(self) -> "VirtualGenerator":
         """Return an independent generator at the same offset."""
-        return self._with_state(replace(self._philox))
+        return self._with_state(replace(self.philox))
 
     def graphsafe_get_state(self) -> "VirtualGenerator":
         """Return a generator that shares its state with this one."""
-        return self._with_state(self._philox)
+        return self._with_state(self.philox)
 
     def graphsafe_set_state(self, state: torch.Generator) -> "VirtualGenerator":
         """Share the state of another generator from now on."""
@@ -164,16 +160,16 @@ class VirtualGenerator(torch.Generator):
             raise TypeError(f"expected a Generator, but got {type(state).__name__}")
         if not isinstance(state, VirtualGenerator):
             raise RuntimeError("Expected a CUDA Generator")  # noqa: TRY004 # as PyTorch
-        self._philox = state.philox
+        self.philox = state.philox
         return self
 
     def _with_state(self, philox: Philox) -> "VirtualGenerator":
         generator = VirtualGenerator(self._device)
-        generator._philox = philox
+        generator.philox = philox
         return generator
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self._device, self._philox.seed, self._philox.offset)
+        return _rebuild, (self._device, self.philox.seed, self.philox.offset)
 
 
 def _rebuild(device: torch.device, seed: int, offset: int) -> VirtualGenerator:

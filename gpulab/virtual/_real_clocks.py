@@ -20,15 +20,7 @@ _OF_TIME = tuple(f"{name}{unit}" for name in CLOCKS for unit in ("", "_ns"))
 
 @dataclass(slots=True)
 class ClocksRead:
-    """The clocks that a program has read.
-
-    Attributes
-    ----------
-    real
-        The name of each real clock, once for each reading.
-    n_virtual
-        Number of readings of virtual clocks.
-    """
+    """The names of the real clocks that a program has read, and how often it read virtual ones."""
 
     real: list[str] = field(default_factory=list)
     n_virtual: int = 0

@@ -24,16 +24,10 @@ _CALL_S, _KERNEL_S = 1e-3, 25e-6
 
 @dataclass(slots=True, eq=False)
 class _Layer:
-    """One call of a layer.
+    """One call of a layer, whose operators have the sequence numbers before ``end``.
 
-    Attributes
-    ----------
-    first, end
-        The range of its operators' sequence numbers, ``end`` excluded.
-    kernels
-        The library's kernels of the backward pass.
-    is_launched
-        Whether the present backward pass has launched the kernels.
+    ``kernels`` are those of the library's backward pass, and ``is_launched`` says whether the
+    present backward pass has launched them.
     """
 
     first: int

@@ -212,7 +212,7 @@ def no_flush(old: Work, new: Work) -> float:
 
 @wrong("warm-old", "case-02.mend")
 def flush_for_the_new_alone(old: Work, new: Work) -> float:
-    return 1e3 * in_a_row(old, 11) / median(cold_times(new))
+    return 1e3 * in_a_row(old, 51) / median(cold_times(new))
 
 
 @wrong("both-warm", "case-02.mend")

@@ -85,7 +85,7 @@ NUMBERS = re.compile(
     [
         (reading_then_writing, "dirty", "It is cold, but it also waits for your flush"),
         (allocator, "still-hot", "So its weights were still in the cache."),
-        (reading_shares(0.2), "too-small", "Your flush touches only 0.2 times the L2."),
+        (reading_shares(0.5), "too-small", "Your flush touches only 0.5 times the L2."),
         (reading_shares(1), "too-small", "Your flush touches only 1.0 times the L2."),
         (failing, "raised", "Your function raised IndexError: list index"),
     ],

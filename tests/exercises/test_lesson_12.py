@@ -1,4 +1,4 @@
-"""Lesson 12: functions that count sectors get their verdict; claims and helpers are right."""
+"""Lesson 12: sectors are counted byte by byte, and a listing that raises is described."""
 
 import pytest
 

@@ -1,13 +1,12 @@
 """Options are parsed like those of %timeit, and the code after them is not changed."""
 
-from inspect import signature
 from typing import Any
 
 import pytest
 from IPython.core.error import UsageError
 
 from gpulab.magic._options import CellOptions, parse_options
-from gpulab.timing import METHODS, MeasurementOptions, measure
+from gpulab.timing import METHODS, MeasurementOptions
 
 KNOWN = (
     "Known: -n, -r, -p, -q, -o, -v, --save, --method, --hot, --cold, --flush, --floor, --ladder, "
@@ -149,13 +148,6 @@ def test_a_value_in_quotes_has_blanks(quoted: str) -> None:
     assert parse_options('--each "a b', is_cell=False)[0].each == '"a'
 
 
-def test_a_setup_cannot_begin_with_a_minus() -> None:
-    """On the line of a cell an unknown option is refused: as setup, -x would do nothing."""
-    with pytest.raises(UsageError) as error:
-        parse_options("-z", is_cell=True)
-    assert str(error.value) == f"unknown option -z; {KNOWN}"
-
-
 @pytest.mark.parametrize(
     ("line", "cache"), [("x", None), ("--hot x", "hot"), ("--cold x", "cold")]
 )
@@ -173,9 +165,3 @@ def test_options_that_exclude_each_other(line: str) -> None:
     with pytest.raises(UsageError) as error:
         parse_options(line, is_cell=True)
     assert str(error.value) == f"{first} and {second} cannot be used together; use one of them"
-
-
-@pytest.mark.parametrize("option", ["method", "flush", "floor", "n_warmup", "precision"])
-def test_defaults_are_those_of_measure(option: str) -> None:
-    """An option that is left out has the default of ``measure``."""
-    assert getattr(asked().measurement, option) == signature(measure).parameters[option].default

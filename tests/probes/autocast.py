@@ -266,16 +266,6 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("host and device have their own autocast", _on_host, [FLOAT, BFLOAT, FLOAT]),
         Gives("torch.amp.autocast", _under(lambda: torch.amp.autocast("cuda")), HALF),
         Gives(
-            "torch.amp.autocast_mode",
-            _under(lambda: torch.amp.autocast_mode.autocast("cuda", BFLOAT)),
-            BFLOAT,
-        ),
-        Gives(
-            "device_type=",
-            _under(lambda: torch.autocast(device_type="cuda", dtype=BFLOAT)),
-            BFLOAT,
-        ),
-        Gives(
             "an instance of torch.autocast",
             lambda: isinstance(torch.autocast("cuda"), torch.autocast),
         ),

@@ -120,6 +120,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: torch.ones(2, device="cuda").share_memory_(),
         r"torch\.Tensor\.share_memory_",
     ),
+    "events of several processes": (
+        lambda: torch.cuda.Event(interprocess=True),
+        r"events shared by processes",
+    ),
     "NCCL": (
         lambda: torch.cuda.nccl.all_reduce([torch.ones(2, device="cuda")]),
         r"torch\.cuda\.nccl.*",

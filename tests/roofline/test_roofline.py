@@ -97,13 +97,6 @@ def test_the_plain_model_is_the_textbook() -> None:
     assert found.basis.startswith("data sheet: NVIDIA A100")
 
 
-def test_work_without_arithmetic_is_bound_by_memory() -> None:
-    """A copy has intensity 0 and takes the time of its bytes."""
-    found = roofline.predict("copy", 1 << 20, "float16", "H200", model="plain")
-    assert (found.bound, found.intensity, found.compute_s) == ("memory", 0, 0)
-    assert found.duration_s == 4 * 2**20 / 4.8e12
-
-
 @pytest.mark.parametrize(
     ("name", "size", "cache", "bound"),
     [

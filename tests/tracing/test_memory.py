@@ -1,13 +1,11 @@
 """Memory in use is read at every change."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import torch
 
 import gpulab
-from gpulab.tracing import _memory
 from gpulab.tracing._memory import memory_series, watch_memory
 from gpulab.virtual import VirtualGpu
 
@@ -102,21 +100,3 @@ def test_series_from_the_start_to_the_end() -> None:
     assert (series.name, series.unit, series.device) == ("memory", "B", 0)
     assert series.times_s == pytest.approx((0.0, 1e-6))
     assert series.values == (1024, 2048)
-
-
-def test_source_depends_on_the_machine() -> None:
-    """With a virtual machine its allocator is watched, otherwise CUDA's history."""
-    chosen = []
-
-    @contextmanager
-    def note(*found: object) -> Iterator[None]:
-        chosen.append(len(found))
-        yield
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_memory, "_on_virtual", note)
-        patch.setattr(_memory, "_on_cuda", note)
-        for machine in (None, object()):
-            with watch_memory(machine):  # type: ignore[arg-type]  # any machine will do
-                pass
-    assert chosen == [1, 2]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 import torch
 
 from gpulab.tracing._cuda_events import EventNote
@@ -36,32 +35,6 @@ def test_event_and_wait(gpu: VirtualGpu) -> None:
     assert second.awaited == first.correlation
     gap_ns = gpu.machine.gpu.device.gaps.work_to_mark_ns
     assert first.at_ns == second.at_ns == found.records[0].end_ns + gap_ns
-
-
-def test_waits_of_the_host(gpu: VirtualGpu) -> None:
-    """Each wait of the host knows its event's record, or the last work of its stream."""
-    event, x = torch.cuda.Event(), torch.ones(4, device="cuda")
-
-    def work() -> None:
-        event.record()
-        torch.cuda._sleep(1_000_000)
-        event.synchronize()
-        torch.cuda.current_stream().synchronize()
-        x.sum().item()
-
-    found, marks = watched(gpu, work)
-    numbers = {call.name: call.correlation for call in found.calls}
-    waits = [mark for mark in marks if mark.kind == "synchronize event"]
-    assert [mark.awaited for mark in waits] == [1, 2, numbers["cudaMemcpyAsync"]]
-    assert {mark.stream for mark in waits} == {None}
-
-
-def test_work_from_before_has_no_number(gpu: VirtualGpu) -> None:
-    """A wait for an event from before the recording waits for something unknown."""
-    event = torch.cuda.Event()
-    event.record()
-    _, marks = watched(gpu, event.synchronize)
-    assert [(mark.kind, mark.awaited) for mark in marks] == [("synchronize event", None)]
 
 
 def test_captured_events_are_left_out(gpu: VirtualGpu) -> None:
@@ -100,10 +73,3 @@ def test_watching_takes_no_time(gpu: VirtualGpu) -> None:
     assert times_ns[0] == times_ns[1]
     assert "mark" not in vars(gpu.machine)
     assert "wait" not in vars(host)
-
-
-def test_nobody_watches_after_an_error(gpu: VirtualGpu) -> None:
-    """An error reaches the caller and the methods are restored."""
-    with pytest.raises(ValueError, match=r"^mine$"), MachineWatch(gpu.machine).watching():
-        raise ValueError("mine")
-    assert "mark" not in vars(gpu.machine)

@@ -1,7 +1,7 @@
 """Using a stream, event or graph outside its context raises an error with cause and cure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,18 +14,7 @@ from gpulab.virtual._streams import EventBase, StreamBase, class_with_base
 _NAMED = "Named"  # the name of a subclass that a program defines
 
 
-@dataclass
-class Held:
-    """Objects that were made inside a context and are used outside of it."""
-
-    stream: Any
-    other: Any
-    named: Any
-    event: Any
-    later: Any
-    graph: Any
-    plain_stream: Any
-    plain_event: Any
+Held = SimpleNamespace
 
 
 def hold(gpu: gpulab.virtual.VirtualGpu) -> Held:
@@ -34,14 +23,14 @@ def hold(gpu: gpulab.virtual.VirtualGpu) -> Held:
         # A build with CUDA has another torch.cuda.Stream inside the context than outside.
         named = type(_NAMED, (torch.cuda.Stream,), {})
         made = Held(
-            torch.cuda.Stream(),
-            torch.cuda.Stream(),
-            named(),
-            torch.cuda.Event(enable_timing=True),
-            torch.cuda.Event(enable_timing=True),
-            torch.cuda.CUDAGraph(),
-            torch.Stream("cuda"),
-            torch.Event("cuda"),
+            stream=torch.cuda.Stream(),
+            other=torch.cuda.Stream(),
+            named=named(),
+            event=torch.cuda.Event(enable_timing=True),
+            later=torch.cuda.Event(enable_timing=True),
+            graph=torch.cuda.CUDAGraph(),
+            plain_stream=torch.Stream("cuda"),
+            plain_event=torch.Event("cuda"),
         )
         for event in (made.event, made.later, made.plain_event):
             event.record()

@@ -170,16 +170,6 @@ WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str
         RuntimeError,
         "offset must be a multiple of 4",
     ),
-    "a word as offset": (
-        lambda g: g.set_offset("a"),  # type: ignore[arg-type] # the mistake
-        RuntimeError,
-        "manual_offset expected a long, but got str",
-    ),
-    "a word as seed": (
-        lambda g: g.manual_seed("a"),  # type: ignore[arg-type] # the mistake
-        RuntimeError,
-        "manual_seed expected a long, but got str",
-    ),
     "a list as state": (
         lambda g: g.set_state([1]),  # type: ignore[arg-type] # the mistake
         TypeError,
@@ -187,16 +177,6 @@ WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str
     ),
     "floats as state": (
         lambda g: g.set_state(torch.zeros(16)),
-        TypeError,
-        "RNG state must be a torch.ByteTensor",
-    ),
-    "a state on the device": (
-        lambda g: g.set_state(torch.zeros(16, dtype=torch.uint8, device="cuda")),
-        TypeError,
-        "RNG state must be a torch.ByteTensor",
-    ),
-    "a state with gaps": (
-        lambda g: g.set_state(torch.zeros(32, dtype=torch.uint8)[::2]),
         TypeError,
         "RNG state must be a torch.ByteTensor",
     ),
@@ -209,11 +189,6 @@ WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str
         lambda g: g.graphsafe_set_state(torch.Generator()),
         RuntimeError,
         "Expected a CUDA Generator",
-    ),
-    "no generator to share with": (
-        lambda g: g.graphsafe_set_state(3),  # type: ignore[arg-type] # the mistake
-        TypeError,
-        "expected a Generator, but got int",
     ),
 }
 

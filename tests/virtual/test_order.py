@@ -69,6 +69,23 @@ def test_kernels_overlap_if_there_are_multiprocessors_for_both(gpu: VirtualGpu) 
     assert overlaps[1] < 0.2
 
 
+def test_copies_overlap_in_both_directions_and_not_in_one(gpu: VirtualGpu) -> None:
+    """A copy to the device runs beside one from it, and after another one to it."""
+    on_host = [torch.empty(MIB, pin_memory=True) for _ in range(3)]
+    on_device = [torch.empty(MIB, device="cuda") for _ in range(3)]
+    done(gpu)
+    for target, source in ((on_device[0], on_host[0]), (on_device[1], on_host[1])):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            target.copy_(source, non_blocking=True)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        on_host[2].copy_(on_device[2], non_blocking=True)
+    copies = done(gpu, Kind.COPY_IN, Kind.COPY_OUT)
+    inward = [task for task in copies if task.kind is Kind.COPY_IN]
+    (outward,) = (task for task in copies if task.kind is Kind.COPY_OUT)
+    assert overlap_ns(*inward) == 0
+    assert max(overlap_ns(outward, task) for task in inward) > 10_000
+
+
 @pytest.mark.usefixtures("gpu")
 def test_emptying_the_cache_waits_for_the_device() -> None:
     """``empty_cache`` waits for all launched work, as ``cudaFree`` does."""

@@ -239,15 +239,6 @@ def test_an_unknown_stream_handle_is_refused() -> None:
     )
 
 
-def test_events_between_processes_are_refused() -> None:
-    """An interprocess event is refused, with advice."""
-    with gpulab.virtual_gpu("H200"), pytest.raises(NotModelledError) as error:
-        torch.cuda.Event(interprocess=True)
-    assert str(error.value) == (
-        "the virtual GPU has no model of events shared by processes; use one process"
-    )
-
-
 def test_an_event_stays_on_its_device() -> None:
     """Recording an event on another device raises PyTorch's message."""
     with gpulab.virtual_gpu("H200", count=2):
@@ -256,20 +247,6 @@ def test_an_event_stays_on_its_device() -> None:
         with torch.cuda.device(1), pytest.raises(RuntimeError) as error:
             event.record()
     assert str(error.value) == ("Event device 0 does not match recording stream's device 1.")
-
-
-def test_hidden_waits_warn_or_raise_on_request() -> None:
-    """``torch.cuda.set_sync_debug_mode`` makes hidden waits warn or raise."""
-    with gpulab.virtual_gpu("H200"):
-        x = torch.ones(3, device="cuda")
-        torch.cuda.set_sync_debug_mode("warn")
-        with pytest.warns(UserWarning, match=r"^called a synchronizing CUDA operation$"):
-            x.sum().item()
-        torch.cuda.set_sync_debug_mode("error")
-        with pytest.raises(RuntimeError, match=r"^called a synchronizing CUDA operation$"):
-            x.nonzero()
-        torch.cuda.set_sync_debug_mode("default")
-        assert x.sum().item() == 3
 
 
 def test_an_interrupted_exit_is_completed_later() -> None:

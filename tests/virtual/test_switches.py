@@ -142,8 +142,6 @@ def test_new_memory_is_filled(gpu: VirtualGpu, deterministic: Callable[..., None
     assert like.new_empty(2).isnan().all()
     assert torch.empty_strided((2,), (1,), device="cuda").isnan().all()
     assert torch.empty_permuted((2, 2), (1, 0), device="cuda").isnan().all()
-    assert str(torch.zeros(2, device="cuda").resize_(4).tolist()) == "[0.0, 0.0, nan, nan]"
-    assert torch.zeros(2, device="cuda").resize_(1).tolist() == [0]
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[assignment] # a property
     try:
         n_launched = gpu.machine.host.n_launched

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.core.units import format_time
-from gpulab.exercises._two_streams import Lane, TwoStreams, kernels_of
+from gpulab.exercises._two_streams import StreamLane, TwoStreams, kernels_of
 
 if TYPE_CHECKING:
     from gpulab.figures import Figure
@@ -26,8 +26,8 @@ def draw_reuse(record: "Timeline") -> "Figure":
         early = (written_s, added_s, f"{time}: x.sum() has not begun")
         title = f"The sevens are in the memory {time} before side adds it up"
     lanes = (
-        Lane("side", side, [("still busy", side[0], ""), ("x.sum()", side[-1], "kernel")]),
-        Lane(
+        StreamLane("side", side, [("still busy", side[0], ""), ("x.sum()", side[-1], "kernel")]),
+        StreamLane(
             "default stream",
             default,
             [("ones", default[0], "kernel"), ("sevens", default[-1], "copy")],

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpulab.core.units import format_time
-from gpulab.exercises._two_streams import Lane, TwoStreams, kernels_of
+from gpulab.exercises._two_streams import StreamLane, TwoStreams, kernels_of
 
 if TYPE_CHECKING:
     from gpulab.figures import Figure
@@ -26,7 +26,7 @@ def first_reader(observed: "Timeline") -> "Figure":
         early = (reads.start_s, writes.end_s, f"{time}: y is not written yet")
         title = f"The current stream reads y {time} before it is written"
     lanes = (
-        Lane("current stream", current, [("y.sum() reads y", reads, "kernel")]),
-        Lane("other stream", other, [("y is written", writes, "kernel")]),
+        StreamLane("current stream", current, [("y.sum() reads y", reads, "kernel")]),
+        StreamLane("other stream", other, [("y is written", writes, "kernel")]),
     )
     return TwoStreams(observed, lanes, early, title).figure(source=observed.place)

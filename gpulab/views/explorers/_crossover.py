@@ -152,9 +152,8 @@ class CrossoverModel:
 
     def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
         """Return sentences on the times at the size, the crossings, and doubts."""
-        record, second = self._records(state, measured)
-        compared = _compared(record, second, state.size)
-        return (_where(record, state.size), *_words(record), *compared)
+        record, _ = self._records(state, measured)
+        return (_where(record, state.size), *_words(record))
 
     def frame(self, state: CrossoverState, measured: Sequence[Measured]) -> "pd.DataFrame":
         """Return the table of both curves."""
@@ -289,17 +288,3 @@ def _where(record: Crossover, size: int) -> str:
     ratio = format_ratio(times)
     faster = "both take the same time" if ratio == "1" else f"the {ahead} is {ratio} times as fast"
     return f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; {faster}."
-
-
-def _compared(record: Crossover, second: Crossover | None, size: int) -> Iterable[str]:
-    """Yield a sentence on the second GPU: its crossing, and the ratio of the GPUs at the size."""
-    if second is None:
-        return
-    said = f"Second {second.gpu.name}: {second}"
-    one_s, other_s = (_at_size(each.gpu, size) for each in (record, second))
-    if one_s is not None and other_s is not None:
-        faster = "second" if other_s < one_s else "first"
-        ratio = max(one_s, other_s) / min(one_s, other_s)
-        said += f"; at n = {size:,} it takes {format_time(other_s)}, and the {faster} GPU is "
-        said += f"{format_ratio(ratio)} times as fast"
-    yield f"{said}."

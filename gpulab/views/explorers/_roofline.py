@@ -1,7 +1,7 @@
 """The model of the roofline explorer: its choices, its numbers and its words for a state."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -14,7 +14,6 @@ from gpulab.core.units import (
     counted,
     format_bytes,
     format_percent,
-    format_rate,
     format_ratio,
     format_time,
 )
@@ -173,13 +172,11 @@ class RooflineModel:
 
     def words(self, state: RooflineState, measured: Sequence[Measured]) -> tuple[str, ...]:
         """Return sentences on how far the model is off, the farthest point, and the roofs."""
-        first, second, missing = self._sides(state, measured)
+        first, _, missing = self._sides(state, measured)
         words = [*_words(state, _near(first.rows, state.span)), *([missing] if missing else [])]
         if state.view == ROOFLINE:
             evidence = Chart(first.ceilings, first.rows).evidence
             words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
-        if second is not None:
-            words += _compared(state, first, second)
         return tuple(words)
 
     def frame(self, state: RooflineState, measured: Sequence[Measured]) -> "pd.DataFrame":
@@ -349,51 +346,6 @@ def _off(ratios: "pd.Series[float]", model: str) -> str:
     return f"half of them are more than {times} times {side} than the {model} model predicts"
 
 
-def _compared(state: RooflineState, first: Side, second: Side) -> Iterator[str]:
-    """Yield sentences that compare both GPUs: times at the points of both, and roofs."""
-    name = f"Second GPU: {_short_name(second)}"
-    rows, others = (_near(side.rows, state.span) for side in (first, second))
-    pairs = rows.merge(others, on=["workload", "size"], suffixes=("", "_second"))
-    measured = pairs[["measured_s", "measured_s_second"]].notna().to_numpy().all()
-    # Predictions of both, unless all times are measured: a ratio of a measured and a predicted
-    # time would be wrong by the model's error.
-    column = "measured_s" if measured else f"{state.model}_s"
-    ratios = (pairs[f"{column}_second"] / pairs[column]).dropna().sort_values()
-    if ratios.empty:
-        yield f"{name}; it has no point in common with the first one."
-    else:
-        least, most = (
-            f"{format_ratio(ratios.loc[at])} times "
-            f"({pairs['workload'][at]} n = {pairs['size'][at]:,})"
-            for at in (ratios.index[0], ratios.index[-1])
-        )
-        what = "measured times" if measured else f"the {state.model} predictions"
-        yield (
-            f"{name}. By {what} of both at {len(ratios)} points, it takes "
-            f"{format_ratio(ratios.median())} times as long in the median, from {least} to {most}."
-        )
-    if state.view == ROOFLINE:
-        yield from _compared_roofs(first, second)
-
-
-def _compared_roofs(first: Side, second: Side) -> Iterator[str]:
-    """Yield a sentence with the heights of both GPUs' roofs."""
-    peaks, other_peaks = _peaks(first), _peaks(second)
-    said = [
-        f"{name} {format_rate(peaks[name], 'FLOP')} and {format_rate(other_peaks[name], 'FLOP')}"
-        for name in peaks
-        if name in other_peaks
-    ]
-    if first.ceilings.roofs and second.ceilings.roofs:
-        one_s, other_s = (
-            format_rate(max(roof.bandwidth_bytes_per_s for roof in side.ceilings.roofs), "B")
-            for side in (first, second)
-        )
-        said.append(f"memory {one_s} and {other_s}")
-    if said:
-        yield f"Roofs of the first and the second GPU: {', '.join(said)}."
-
-
 def _named(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
     """Return the columns of the figure; the points farthest from their prediction get names."""
     off = np.abs(np.log(rows[f"{model}_ratio"]))
@@ -402,15 +354,6 @@ def _named(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
     ranks = off.where(farthest).rank(ascending=False, method="first")
     is_named = (ranks <= _N_NAMED) & (off > _NAMED_FROM)
     return rows.assign(predicted_s=rows[f"{model}_s"], label=rows["workload"].where(is_named, ""))
-
-
-def _peaks(side: Side) -> dict[str, float]:
-    """Return the highest peak of each type of arithmetic that the points use, in FLOP/s."""
-    return {
-        name: max(peaks)
-        for name in Chart(side.ceilings, side.rows).arithmetics
-        if (peaks := [r.peak(name) for r in side.ceilings.roofs if name in r.peak_flops_per_s])
-    }
 
 
 def _sizes_near(name: str, dtype: str, span: int | None) -> tuple[int, ...]:

@@ -12,28 +12,14 @@ from gpulab.virtual.tensors import VirtualTensor
 
 @dataclass(slots=True)
 class DispatchedCall:
-    """One call of an operator.
-
-    Attributes
-    ----------
-    operator
-        The operator.
-    args, kwargs
-        Its arguments, without a generator.
-    tensors
-        The virtual tensors among the arguments; the indices in a plan refer to this list.
-    unplanned
-        The arguments whose values may differ under one plan: floats and host tensors.
-    gpu
-        The GPU that it runs on.
-    generator
-        The generator that it was given to draw from, or None.
-    """
+    """One call of an operator, with its arguments but without its generator."""
 
     operator: Operator
     args: Any
     kwargs: Any
+    # The virtual tensors among the arguments; the indices in a plan refer to this list.
     tensors: list[VirtualTensor]
+    # The arguments whose values may differ under one plan: floats and host tensors.
     unplanned: list[object]
     gpu: SimulatedGpu
     generator: torch.Generator | None

@@ -59,14 +59,8 @@ class PlainResult:
 class Reshaped:
     """An argument whose layout the operator changes, as ``t_()`` and ``out=`` do.
 
-    Attributes
-    ----------
-    index
-        Index among the argument tensors.
-    layout
-        Its layout after the call.
-    offset
-        Number of elements by which its start moves in its storage.
+    Its index among the argument tensors, its layout after the call, and the number of elements by
+    which its start moves in its storage.
     """
 
     index: int
@@ -81,20 +75,8 @@ Result = NewResult | ViewResult | ArgumentResult | PlainResult
 class CallEffects:
     """What a call does to memory.
 
-    Attributes
-    ----------
-    effect
-        Whether it launches a kernel, returns a view, or only allocates memory.
-    results
-        What each result is: new memory, a view, an argument, or not a tensor.
-    new_results
-        Indices of the results that get new memory.
-    container
-        ``list`` or ``tuple`` if the operator returns several results, otherwise None.
-    reads, writes
-        Indices of the argument tensors that are read and written.
-    reshaped
-        The arguments whose layout changes.
+    Arguments that are read and written, and new results, are given by their indices among the
+    tensors or the results. ``container`` is the type of several results, or None for one.
     """
 
     effect: Effect

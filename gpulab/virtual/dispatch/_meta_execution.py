@@ -30,17 +30,7 @@ _MAX_CPU_ELEMENTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MetaExecution:
-    """A call of an operator in which stand-ins replace the virtual tensors.
-
-    Attributes
-    ----------
-    stand_ins
-        The stand-in of each virtual tensor, by the ``id`` of the tensor.
-    args, kwargs
-        The arguments with the stand-ins.
-    out
-        What the operator returned.
-    """
+    """A call in which stand-ins, by the ``id`` of the tensors, replace the virtual tensors."""
 
     stand_ins: dict[int, torch.Tensor]
     args: tuple[Any, ...]

@@ -46,7 +46,7 @@ def deterministic_handlers() -> tuple[tuple[Any, Wrapper], ...]:
             wrapped += [(func, _refusing) for func in (*_overloads(name), *_overloads(f"{name}_"))]
         if model.allocates:
             wrapped += [(func, _filling) for func in _overloads(name)]
-    return (*wrapped, *((func, _filling_the_rest) for func in _overloads("resize_")))
+    return tuple(wrapped)
 
 
 def _overloads(name: str) -> Iterator[Any]:
@@ -90,23 +90,6 @@ def _filling(handler: OperatorHandler) -> OperatorHandler:
         result = handler(func, args, kwargs)
         if isinstance(result, VirtualTensor) and result.numel() and fills_new_memory():
             result.fill_(_fill_value(result.dtype))
-        return result
-
-    return handle
-
-
-def _filling_the_rest(handler: OperatorHandler) -> OperatorHandler:
-    """Fill what ``resize_`` adds to a tensor."""
-
-    def handle(func: Any, args: Any, kwargs: Any) -> Any:
-        tensor = args[0]
-        is_known = isinstance(tensor, VirtualTensor) and fills_new_memory()
-        n_before = tensor.untyped_storage().nbytes() // tensor.itemsize if is_known else 0
-        result = handler(func, args, kwargs)
-        n_after = tensor.untyped_storage().nbytes() // tensor.itemsize if is_known else 0
-        if n_after > n_before:
-            rest = tensor.as_strided((n_after - n_before,), (1,), n_before)
-            rest.fill_(_fill_value(tensor.dtype))
         return result
 
     return handle

@@ -19,18 +19,6 @@ class _NoExpression:
     """Replaces sympy's class of expressions; nothing is an instance of it."""
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _all(*values: bool) -> bool:
-    return all(values)
-
-
-def _any(*values: bool) -> bool:
-    return any(values)
-
-
 def _equal(first: Any, second: Any) -> bool:
     """Return whether two numbers are equal, or two sequences of numbers of any type."""
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
@@ -49,17 +37,15 @@ _KNOWN: dict[str, dict[str, Any]] = {
                 *("expect_true", "guard_or_false", "guard_or_true", "guard_size_oblivious"),
                 *("guarding_hint_or_throw", "size_hint", "statically_known_true"),
             ),
-            _same,
+            lambda value: value,
         ),
         **dict.fromkeys(("has_guarding_hint", "has_hint"), lambda _size: True),
         "is_nested_int": lambda _size: False,
-        "sym_and": _all,
+        "sym_and": lambda *values: all(values),
         "sym_eq": _equal,
-        "sym_or": _any,
+        "sym_or": lambda *values: any(values),
     },
 }
-
-
 _STAND_INS = {name: StandIn(name, members) for name, members in _KNOWN.items()}
 
 

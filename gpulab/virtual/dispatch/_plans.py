@@ -131,33 +131,15 @@ class CallKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExecutionPlan:
-    """How to run one kind of call; compared by identity, as calls with other arguments differ.
-
-    Attributes
-    ----------
-    effects
-        What it does to memory.
-    work
-        What the kernels do; None if none is launched.
-    launch_ns
-        Host time of all their launches, in nanoseconds.
-    is_complex
-        Whether an argument is complex.
-    is_wider
-        Whether the host computes the values with wider types, as it has no kernel for these.
-    host_s
-        Estimated time in seconds that the host takes to compute the values.
-    too_slow
-        The reason to give if ``host_s`` exceeds the limit, so that the results have no values.
-    """
+    """How to run one kind of call; compared by identity, as calls with other arguments differ."""
 
     effects: CallEffects
-    work: KernelWork | None
-    launch_ns: int
-    is_complex: bool
-    is_wider: bool
-    host_s: float
-    too_slow: MissingValues
+    work: KernelWork | None  # None if no kernel is launched
+    launch_ns: int  # host time of all launches
+    is_complex: bool  # whether an argument is complex
+    is_wider: bool  # whether the host computes the values with wider types
+    host_s: float  # estimated time that the host takes to compute the values
+    too_slow: MissingValues  # the reason for missing values if that is over the limit
 
 
 _plans: dict[Hashable, ExecutionPlan] = {}

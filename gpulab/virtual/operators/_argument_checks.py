@@ -12,21 +12,6 @@ from gpulab.core.versions import is_within, torch_version
 
 _MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
 _MOST_DIMENSIONS = 25  # of some of CUDA's kernels
-# PyTorch's names of types, in messages about tensors.
-_SCALAR_TYPES = {
-    torch.float16: "Half",
-    torch.bfloat16: "BFloat16",
-    torch.float32: "Float",
-    torch.float64: "Double",
-    torch.int64: "Long",
-    torch.int32: "Int",
-    torch.int16: "Short",
-    torch.int8: "Char",
-    torch.uint8: "Byte",
-    torch.bool: "Bool",
-    torch.complex64: "ComplexFloat",
-    torch.complex128: "ComplexDouble",
-}
 _NAMES_MATMULS = not is_within(torch_version(), ((2, 0), (2, 15)))  # in messages about shapes
 HALVES = frozenset({torch.float16, torch.bfloat16})
 INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
@@ -93,7 +78,7 @@ def check_convolution(*args: Any, **_options: object) -> None:
         types = "Input type ({}) and weight type ({})".format(*(item.type() for item in args[:2]))
         raise RuntimeError(f"{types} should be the same")
     if args[0].dtype in INTEGERS:
-        kind = _SCALAR_TYPES[args[0].dtype]
+        kind = _scalar_type(args[0])
         raise RuntimeError(f"getCudnnDataTypeFromScalarType() not supported for {kind}")
     stride, padding, dilation = args[3:6]
     if any(n < 0 for n in padding):
@@ -156,10 +141,9 @@ def check_layer_norm(
     """Check the types of a layer norm."""
     for parameter in parameters:
         if isinstance(parameter, torch.Tensor) and parameter.dtype != source.dtype:
-            expected, actual = (
-                _SCALAR_TYPES.get(item.dtype, item.dtype) for item in (source, parameter)
+            raise RuntimeError(
+                f"expected scalar type {_scalar_type(source)} but found {_scalar_type(parameter)}"
             )
-            raise RuntimeError(f"expected scalar type {expected} but found {actual}")
 
 
 def check_batch_norm(
@@ -213,5 +197,9 @@ def check_scatter_reduce(
 
 
 def _no_kernel(kernel: str, source: torch.Tensor) -> NotImplementedError:
-    kind = _SCALAR_TYPES[source.dtype]
-    return NotImplementedError(f"\"{kernel}\" not implemented for '{kind}'")
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{_scalar_type(source)}'")
+
+
+def _scalar_type(tensor: torch.Tensor) -> str:
+    """Return PyTorch's name of a tensor's type, such as "Half" of a ``torch.cuda.HalfTensor``."""
+    return tensor.type().rpartition(".")[2].removesuffix("Tensor")

@@ -113,7 +113,7 @@ def _ldl_solution(
     """
     if not pivots.is_meta and pivots.numel():
         n_rows = factors.shape[-2]
-        if not all(_are_pivots(row, n_rows) for row in pivots.flatten(0, -2).tolist()):
+        if not all(_are_pivots(row, n_rows) for row in pivots.reshape(-1, n_rows).tolist()):
             raise RuntimeError(
                 "Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). "
                 "Did you properly pass the result of ldl_factor?"

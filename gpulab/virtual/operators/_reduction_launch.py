@@ -4,8 +4,8 @@ The rules are PyTorch's own (``aten/src/ATen/native/cuda/Reduce.cuh``), for the 
 multiprocessors of an H200.
 """
 
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 from gpulab.virtual.operators._operator_call import OperatorCall
 from gpulab.virtual.tensors import TensorLayout
@@ -21,33 +21,16 @@ _FEW, _MANY = 16, 256
 _N_THREADS_RESIDENT, _N_SMS = 2_048, 132
 
 
-@dataclass(frozen=True, slots=True)
-class ReductionLaunch:
-    """The launch of a reduction.
-
-    Attributes
-    ----------
-    n_results, length
-        The number of results, and the elements of each.
-    n_blocks
-        Blocks of threads for all results; blocks that share a result count as one.
-    n_sharing
-        Blocks that share one result.
-    n_per_thread
-        Elements that one thread adds up.
-    width
-        Threads of a block in its first dimension.
-    is_along
-        Whether neighbours in memory belong to the same result.
-    """
+class ReductionLaunch(NamedTuple):
+    """The launch of a reduction: results of some length, blocks, and the work of a thread."""
 
     n_results: int
-    length: int
-    n_blocks: int
-    n_sharing: int
-    n_per_thread: int
-    width: int
-    is_along: bool
+    length: int  # elements of each result
+    n_blocks: int  # for all results; blocks that share a result count as one
+    n_sharing: int  # blocks that share one result
+    n_per_thread: int  # elements that one thread adds up
+    width: int  # threads of a block in its first dimension
+    is_along: bool  # whether neighbours in memory belong to the same result
 
 
 def reduction_launch(call: OperatorCall, source: TensorLayout) -> ReductionLaunch:

@@ -1,19 +1,22 @@
 """The tensors of the virtual GPU, their memory, and the bytes that an operator accesses."""
 
-from gpulab.virtual.tensors._accesses import (
-    device_access,
-    device_accesses,
-)
+from gpulab.virtual.tensors._accesses import device_access, device_accesses
 from gpulab.virtual.tensors._storage import (
     MissingValues,
+    Reference,
     Storage,
     TensorLayout,
     Values,
     layout,
     layout_of,
 )
-from gpulab.virtual.tensors._tensor import VirtualTensor, cuda_device, set_dispatch, wrap
-from gpulab.virtual.tensors._value_references import Reference, reference
+from gpulab.virtual.tensors._tensor import (
+    VirtualTensor,
+    cuda_device,
+    reference,
+    set_dispatch,
+    wrap,
+)
 
 __all__ = [
     "MissingValues",

@@ -4,7 +4,7 @@ import math
 import mmap
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import count
 from typing import NamedTuple, cast
 
@@ -104,10 +104,12 @@ class Values:
         The log of the values that are not computed yet.
     missing
         Why the bytes are not computed, so that the tensor has only a shape and a cost; or None.
+    buffer, offset_bytes
+        The host memory that contains them, and where they begin in it.
     """
 
     __slots__ = (
-        *("_buffer", "_is_alone", "_offset_bytes", "_viewed", "missing", "pending", "size_bytes"),
+        *("_is_alone", "buffer", "missing", "offset_bytes", "pending", "size_bytes", "viewed"),
     )
 
     def __init__(
@@ -120,49 +122,64 @@ class Values:
         self.pending = pending
         self.size_bytes = size_bytes
         self.missing = missing
-        self._buffer, self._offset_bytes = _buffer_of(block, pending)
+        self.buffer, self.offset_bytes = _buffer_of(block, pending)
         self._is_alone = block.segment.payload is None
-        self._viewed: tuple[TensorLayout, int, torch.Tensor] | None = None
-
-    def view(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return a CPU tensor over these bytes, computed; ``offset`` counts elements.
-
-        The tensor may be one that was returned before, so the caller must not reshape it.
-        """
-        self.pending.settle(self.span(layout, offset))
-        return self.pending.guarded(partial(self.raw, layout, offset))
-
-    def raw(self, layout: TensorLayout, offset: int) -> torch.Tensor:
-        """Return the same tensor with what was computed so far; call it inside the log's guard."""
         # The last view is kept: most memory is only ever seen as one tensor, and as_strided takes
         # longer than the comparison.
-        viewed = self._viewed
-        if viewed is not None and viewed[0] is layout and viewed[1] == offset:
-            return viewed[2]
-        first = self._offset_bytes // layout.dtype.itemsize + offset
-        typed = self._buffer.as_type(layout.dtype)
-        # ``as_strided`` counts from the start of the buffer, which contains other blocks, too.
-        values = typed.as_strided(layout.sizes, layout.strides, first)
-        self._viewed = layout, offset, values
-        return values
-
-    def set_to_zero(self, layout: TensorLayout, offset: int) -> None:
-        """Write zeros to a tensor of this layout; a large one needs no host memory then."""
-        values = self.raw(layout, offset)
-        if values.is_contiguous():
-            self._buffer.set_to_zero(*self.span(layout, offset)[1:])
-        else:
-            values.zero_()
-
-    def span(self, layout: TensorLayout, offset: int) -> ByteSpan:
-        """Return the range of bytes that a tensor of this layout covers, gaps included."""
-        first = self._offset_bytes + offset * layout.dtype.itemsize
-        return self._buffer.contents, first, first + layout.span_bytes
+        self.viewed: tuple[TensorLayout, int, torch.Tensor] | None = None
 
     def release(self) -> None:
         """Forget the bytes if no later storage will have them."""
         if self._is_alone:
-            self.pending.release(self._buffer.contents)
+            self.pending.release(self.buffer.contents)
+
+
+# A named tuple is faster to make than a dataclass, and each launch makes one for each tensor.
+class Reference(NamedTuple):
+    """The values of a tensor, without a reference to the tensor or its storage.
+
+    A pending kernel refers to its tensors in this way, so that the allocator can give their memory
+    to others once the program has dropped them, as on a CUDA GPU.
+    """
+
+    values: Values
+    layout: TensorLayout
+    offset: int
+
+    def view(self) -> torch.Tensor:
+        """Return the values as a CPU tensor over the same bytes, after they were computed.
+
+        The tensor may be one that was returned before, so the caller must not reshape it.
+        """
+        pending = self.values.pending
+        pending.settle(self.span())
+        return pending.guarded(self.raw)
+
+    def raw(self) -> torch.Tensor:
+        """Return the same tensor with what was computed so far; call it inside the log's guard."""
+        values, layout, offset = self
+        viewed = values.viewed
+        if viewed is not None and viewed[0] is layout and viewed[1] == offset:
+            return viewed[2]
+        first = values.offset_bytes // layout.dtype.itemsize + offset
+        # ``as_strided`` counts from the start of the buffer, which contains other blocks, too.
+        typed = values.buffer.as_type(layout.dtype)
+        tensor = typed.as_strided(layout.sizes, layout.strides, first)
+        values.viewed = layout, offset, tensor
+        return tensor
+
+    def set_to_zero(self) -> None:
+        """Write zeros to all elements; a large tensor needs no host memory then."""
+        tensor = self.raw()
+        if tensor.is_contiguous():
+            self.values.buffer.set_to_zero(*self.span()[1:])
+        else:
+            tensor.zero_()
+
+    def span(self) -> ByteSpan:
+        """Return the range of bytes that the values cover, gaps included."""
+        first = self.values.offset_bytes + self.offset * self.layout.dtype.itemsize
+        return self.values.buffer.contents, first, first + self.layout.span_bytes
 
 
 class HostBuffer:

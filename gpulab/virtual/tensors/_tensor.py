@@ -22,7 +22,7 @@ from gpulab.core.torch_private import (
 )
 from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator import active
-from gpulab.virtual.tensors._storage import Storage, TensorLayout
+from gpulab.virtual.tensors._storage import Reference, Storage, TensorLayout
 
 # What C++ accepts as a number beside tensors.
 _NUMBERS = (int, float, complex, np.integer)
@@ -259,3 +259,8 @@ def wrap(
     tensor.storage_block = storage
     tensor.offset = offset
     return tensor
+
+
+def reference(tensor: VirtualTensor) -> Reference:
+    """Return a reference to the values of ``tensor``."""
+    return Reference(tensor.storage_block.values, tensor.layout_key, tensor.offset)

@@ -158,20 +158,6 @@ def test_an_interrupt_keeps_what_there_is(
     assert whole.section("left_out").empty
 
 
-def test_what_is_missing_stays_known(
-    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run over other sections does not change the list of missing points."""
-    after(monkeypatch, 4, KeyboardInterrupt())
-    record(out, sections=["catalogue"], quick=True, progress=False)
-    left = record(out, sections=["transfers"], quick=True, progress=False).section("left_out")
-    assert len(left) == 15
-    assert "transfers" in taken
-    assert (
-        record(out, sections=["catalogue"], quick=True, progress=False).section("left_out").empty
-    )
-
-
 def test_a_crash_keeps_what_there_is(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:

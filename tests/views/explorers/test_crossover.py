@@ -269,16 +269,11 @@ def test_other_thread_waits_for_its_turn() -> None:
 
 @pytest.mark.slow
 def test_a_second_gpu_is_drawn_beside_the_first(explorer: Explorer[CrossoverState]) -> None:
-    """The title names the second GPU, and the words have its crossing and its speed."""
-    assert len(words(explorer)) == 4
+    """The title names the second GPU; the page compares it."""
     explorer.choose(beside="computed:T4", size=2**20)
-    said = words(explorer)[-1]
-    assert said.startswith("Second GPU: virtual Tesla T4")
-    assert "; at n = 1,048,576 it takes " in said
-    assert said.endswith(" times as fast.")
     assert "(second GPU: virtual Tesla T4, extrapolated)" in str(explorer)
     explorer.choose(beside="")
-    assert len(words(explorer)) == 4
+    assert "second GPU" not in str(explorer)
 
 
 def test_the_code_shows_the_same_view_again(explorer: Explorer[CrossoverState]) -> None:

@@ -2,22 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
 import gpulab
 from gpulab.virtual.dispatch import _deferred_values as deferred
-
-N_TENSORS = 4
-N = 24
-
-World = list[torch.Tensor]
 
 
 @pytest.fixture
@@ -153,16 +145,6 @@ def test_calls_that_differ_in_an_argument_are_different(
 
 
 @pytest.mark.usefixtures("computed")
-def test_results_that_change_places_are_not_taken_for_each_other() -> None:
-    """The same call with its two results exchanged is another call."""
-    x, low, high = torch.arange(4.0, device="cuda"), *torch.empty(2, device="cuda")
-    torch.aminmax(x, out=(low, high))
-    assert (low.item(), high.item()) == (0.0, 3.0)
-    torch.aminmax(x, out=(high, low))
-    assert (low.item(), high.item()) == (3.0, 0.0)
-
-
-@pytest.mark.usefixtures("computed")
 def test_a_number_on_the_host_is_that_of_the_launch() -> None:
     """A host tensor without dimensions is an argument by value, as on CUDA."""
     x, factor = torch.ones(4, device="cuda"), torch.tensor(2.0)
@@ -171,31 +153,6 @@ def test_a_number_on_the_host_is_that_of_the_launch() -> None:
     factor.fill_(3.0)
     assert twice.tolist() == [2.0] * 4
     assert (x * factor).tolist() == [3.0] * 4
-
-
-@pytest.mark.parametrize("size", [8, 1 << 19])
-@pytest.mark.parametrize("pinned", [False, True])
-@pytest.mark.usefixtures("computed")
-def test_a_copy_from_the_host_does_not_change_earlier_results(size: int, *, pinned: bool) -> None:
-    """What reads the old values has them, and what reads the new ones those of the copy."""
-    source = torch.full((size,), 3.0, pin_memory=pinned)
-    x = torch.ones(size, device="cuda")
-    old = x * 2
-    x.copy_(source, non_blocking=True)
-    new = x * 2
-    torch.cuda.synchronize()
-    source.zero_()
-    assert (old[-1].item(), new[-1].item()) == (2.0, 6.0)
-
-
-@pytest.mark.usefixtures("computed")
-def test_a_copy_to_the_host_and_back_has_the_values() -> None:
-    """Although the host waits only at the end, the second copy reads what the first one wrote."""
-    x, y = torch.full((8,), 3.0, device="cuda"), torch.empty(8, device="cuda")
-    pinned = torch.zeros(8, pin_memory=True)
-    pinned.copy_(x * 2, non_blocking=True)
-    y.copy_(pinned, non_blocking=True)
-    assert y.tolist() == [6.0] * 8
 
 
 def test_a_layer_of_cudnn_is_computed_when_somebody_reads(computed: list[str]) -> None:
@@ -209,102 +166,9 @@ def test_a_layer_of_cudnn_is_computed_when_somebody_reads(computed: list[str]) -
     assert "recurrence" in computed
 
 
-def _assign(act: Callable[[World, int, int], torch.Tensor]) -> Callable[..., None]:
-    def run(world: World, at: int, i: int, j: int) -> None:
-        world[at] = act(world, i, j)
-
-    return run
-
-
-def _capture(world: World, at: int, i: int, j: int) -> None:
-    """Replay a graph that changes its own input on the device; on the host run it as a loop."""
-    x, y, total = world[i].clone(), world[j].clone(), torch.zeros_like(world[i])
-
-    def work() -> None:
-        torch.add(x, y, out=total)
-        total.mul_(0.5)
-        x.copy_(total)
-
-    if not total.is_cuda:
-        for _ in range(4):
-            work()
-    else:
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            work()
-        for _ in range(4):
-            graph.replay()
-        torch.cuda.synchronize()
-    world[at] = total
-
-
-def _from_host(world: World, _at: int, i: int, j: int) -> None:
-    source = torch.full((N,), float(i + j))
-    if world[i].is_cuda and j % 2:
-        pinned = source.pin_memory()
-        world[i].copy_(pinned, non_blocking=True)
-        torch.cuda.synchronize()
-        pinned.zero_()
-    else:
-        world[i].copy_(source)
-
-
-ACTIONS: dict[str, Callable[[World, int, int, int], Any]] = {
-    "add": _assign(lambda w, i, j: w[i] + w[j]),
-    "mul": _assign(lambda w, i, j: w[i] * w[j]),
-    "half": _assign(lambda w, i, _: w[i] * 0.5),
-    "relu": _assign(lambda w, i, _: w[i].relu()),
-    "flip": _assign(lambda w, i, _: w[i].flip(0)),
-    "alias": _assign(lambda w, i, _: w[i].view(4, 6).t().t().reshape(N)),
-    "clone": _assign(lambda w, i, _: w[i].clone()),
-    "add_": lambda w, _at, i, j: w[i].add_(w[j]),
-    "relu_": lambda w, _at, i, _j: w[i].relu_(),
-    "fill_": lambda w, _at, i, j: w[i].fill_(float(j)),
-    "zero_": lambda w, _at, i, _j: w[i].zero_(),
-    "sqrt out": lambda w, at, i, _j: torch.abs(w[i], out=w[at]),
-    "sub out": lambda w, at, i, j: torch.sub(w[i], w[j], out=w[at]),
-    "copy_": lambda w, _at, i, j: w[i].copy_(w[j]),
-    "part": lambda w, _at, i, j: w[i][j : j + 12].copy_(w[j][:12] + 1),
-    "every other": lambda w, _at, i, j: torch.add(w[j][1::2], 1, out=w[i][::2]),
-    "overlap": lambda w, _at, i, _j: w[i][6:18].mul_(0.25),
-    "from host": _from_host,
-    "graph": _capture,
-}
-programs = st.lists(
-    st.tuples(
-        st.sampled_from(sorted(ACTIONS)),
-        st.tuples(*(st.integers(0, N_TENSORS - 1) for _ in range(3))),
-        st.integers(1, 4),
-        st.booleans(),
-    ),
-    min_size=2,
-    max_size=14,
-)
-
-
-def _world(device: str) -> World:
-    return [torch.linspace(-1, i + 1.0, N).to(device) for i in range(N_TENSORS)]
-
-
-def _run(device: str, program: list[Any]) -> list[list[float]]:
-    """Return the values that the program reads on the way, and all tensors at the end."""
-    world, read = _world(device), []
-    for name, (at, i, j), n_times, looks in program:
-        for _ in range(n_times):
-            ACTIONS[name](world, at, i, j)
-        if looks:
-            read.append(world[at].tolist())
-    return [*read, *(tensor.tolist() for tensor in world)]
-
-
-@pytest.mark.slow
-@settings(max_examples=150)
-@given(program=programs)
-def test_values_are_the_cpus_in_every_order_of_reads_writes_and_repeats(
-    program: list[Any],
-) -> None:
-    """Any program of views, aliases, ``out=``, copies and graphs has the CPU's exact values."""
-    expected = _run("cpu", program)
-    with gpulab.virtual_gpu("H200", first_use=False):
-        assert _run("cuda", program) == expected
+@pytest.mark.usefixtures("computed")
+def test_a_write_with_gaps_leaves_what_is_between() -> None:
+    """The values between its elements are computed, although the write covers their range."""
+    x = torch.ones(7, device="cuda") * 2
+    x[::2].fill_(7)
+    assert x.tolist() == [7.0, 2.0, 7.0, 2.0, 7.0, 2.0, 7.0]

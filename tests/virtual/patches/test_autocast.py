@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.core.torch_private import has_kernel
+from gpulab.virtual import VirtualGpu
 from gpulab.virtual.operators import MODELS
 from gpulab.virtual.patches import _autocast as autocast
 
@@ -196,6 +197,20 @@ def test_only_casts_of_float32_leaves_are_reused() -> None:
     with Casts() as casts, torch.autocast("cuda"):
         n_casts = [casts.of(work) for work in [*others, *others]]
     assert n_casts == [1] * 10
+
+
+def test_a_cast_of_a_weight_under_no_grad_costs_no_gradients(
+    gpu: VirtualGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inference under autocast pays for neither the change of the grad mode nor recorded casts."""
+    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
+    charged: set[str] = set()
+    with torch.autocast("cuda"), torch.no_grad():
+        monkeypatch.setattr(gpu.machine.host, "charge", lambda what, _n=1: charged.add(what))
+        linear(x)
+        found = set(charged)  # before no_grad ends, which costs a change of the mode
+    assert "operator" in found
+    assert not found & {"grad mode", "recording", "recorded operator"}
 
 
 @pytest.mark.usefixtures("gpu")

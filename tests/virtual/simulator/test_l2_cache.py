@@ -76,6 +76,14 @@ def test_overwritten_results_are_not_written_back() -> None:
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == 10 * MB
 
 
+def test_a_large_kernel_waits_for_its_own_earlier_results() -> None:
+    """They leave the cache before it comes to write them again; after a clean start none wait."""
+    cache = L2Cache(L2_BYTES)
+    kernel = [*reads(TIMED, 60 * MB), *writes(OTHER, 60 * MB)]
+    late = [cache.serve(kernel).late_bytes for _ in range(2)]
+    assert late == [0, DIRTY_BYTES - int(0.6 * DIRTY_BYTES)]
+
+
 def test_results_above_the_dirty_limit_leave_at_once() -> None:
     """At most 47 % of the cache is dirty, however much is written."""
     cache = L2Cache(L2_BYTES)

@@ -1,5 +1,7 @@
 """The L2 cache keeps what was read or written last, as far as it fits."""
 
+import pytest
+
 from gpulab.virtual import L2Cache, Traffic
 from gpulab.virtual.simulator._l2_cache import CacheAccess
 
@@ -14,8 +16,26 @@ def test_the_second_reading_hits() -> None:
     assert cache.serve(access) == Traffic(8 * MB, 0)
 
 
+@pytest.mark.parametrize("size_bytes", [4 * MB, 60 * MB])
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_repeated_kernel_finds_less_the_more_it_touches(
+    size_bytes: int, *, writes: bool
+) -> None:
+    """All at half of the cache, nothing from 0.85 on, as on an H100 and an H200."""
+    found = []
+    for share in (0.5, 0.7, 0.9):
+        cache = L2Cache(size_bytes)
+        size = int(size_bytes * share)
+        accesses = [CacheAccess(1, size, is_write=False)]
+        accesses += [CacheAccess(1, size, is_write=True)] * writes
+        for _ in range(2):
+            traffic = cache.serve(accesses)
+        found.append(traffic.hit_bytes / (traffic.hit_bytes + traffic.miss_bytes))
+    assert found == pytest.approx([1, 0.5, 0], abs=0.01)
+
+
 def test_the_longest_unused_leaves_first() -> None:
-    """A third array evicts the first, as half of the L2 is usable."""
+    """A third array evicts the first, as two thirds of the L2 are usable."""
     cache = L2Cache(60 * MB)
     for address in (1, 2, 3):
         cache.serve((CacheAccess(address, 15 * MB, is_write=False),))

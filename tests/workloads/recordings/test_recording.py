@@ -94,14 +94,6 @@ def test_a_shipped_one_is_found_by_its_name(
     _recording._shipped.cache_clear()
 
 
-def test_nothing_is_shipped_without_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the folder of recordings the list is empty."""
-    monkeypatch.setattr(_recording, "files", lambda _package: tmp_path)
-    assert _recording.list() == ()
-
-
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
 def test_what_was_saved_is_loaded(tmp_path: Path, name: str) -> None:
     """Points and sections survive saving, and measured points become recorded."""
@@ -121,15 +113,6 @@ def test_virtual_stays_virtual(tmp_path: Path) -> None:
     loaded = _recording.load(_recording.save(computed, tmp_path / "v.jsonl"))
     assert loaded.is_virtual
     assert loaded.points[0].source == "virtual"
-
-
-def test_packing_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    """The bytes of a compressed file depend only on its content, not on time or name."""
-    first = _recording.save(recording(point()), tmp_path / "a.jsonl.gz")
-    second = _recording.save(recording(point()), tmp_path / "b.jsonl.gz")
-    assert first.read_bytes() == second.read_bytes()
-    magic_and_time = first.read_bytes()[:8]
-    assert (magic_and_time[:2], magic_and_time[4:]) == (b"\x1f\x8b", b"\0\0\0\0")
 
 
 def test_digits_are_thinned(tmp_path: Path) -> None:

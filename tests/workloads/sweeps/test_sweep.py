@@ -20,7 +20,7 @@ import torch
 from filelock import FileLock, Timeout
 
 import gpulab
-from gpulab import device, timing, workloads
+from gpulab import timing, workloads
 from gpulab.core.errors import InvalidOptionError, NoGpuError, SchemaVersionError, UnknownNameError
 from gpulab.device import _probe
 from gpulab.timing import _cpu
@@ -365,32 +365,6 @@ def test_a_broken_pool_ends_the_sweep_and_keeps_the_rest(h200: VirtualGpu, tmp_p
     assert keys == [1024, 4096, 1024, 4096, 4096], "the suspect comes last"
 
 
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-def test_a_process_that_dies_loses_nothing_else(
-    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If a real worker process is killed, all finished points are kept."""
-    del h200
-
-    def deadly(task: Task, effort: Any) -> Point:  # noqa: ANN401  # as the original
-        if task == TASKS[2]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return original(task, effort)
-
-    original = _executor.measure_point
-    monkeypatch.setattr(_executor, "measure_point", deadly)
-    with forked(1) as executor:
-        found = quiet(executor=executor)
-        with pytest.raises(InvalidOptionError) as error:
-            quiet(executor=executor)
-    assert [bool(point.error) for point in found.points] == [False, False, True]
-    assert found.missing == (TASKS[3],)
-    assert str(error.value) == (
-        "the executor is broken or was shut down (A child process terminated abruptly, the "
-        "process pool is not usable anymore); make a new one"
-    )
-
-
 def test_a_virtual_gpu_does_not_replace_a_remote_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers without a GPU are refused, unless the user chose a virtual GPU by name."""
     monkeypatch.setattr(_probe, "cuda_obstacle", lambda: _probe.Obstacle("none", "buy one"))
@@ -468,18 +442,6 @@ def test_processes_take_turns_at_hardware(
     assert (seen, is_free("cpu")) == ([False], True)
     with _measure_point.device_lock(Task("add", 64)):
         assert is_free("cpu")
-
-
-def test_processes_take_turns_at_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The lock belongs to the GPU's UUID, so two GPUs can be measured at once."""
-    monkeypatch.setattr(_measure_point, "state_folder", lambda: tmp_path)
-    with gpulab.virtual_gpu("H200"):
-        real = replace(device.current(), virtual=None, source="measured")
-        monkeypatch.setattr(device, "current", lambda: real)
-        name = str(torch.cuda.get_device_properties(0).uuid)
-        with _measure_point.device_lock(Task("add", 64)):
-            assert (is_free(name), is_free("cpu")) == (False, True)
-        assert is_free(name)
 
 
 # Interrupts
@@ -577,21 +539,6 @@ def test_ctrl_c_leaves_the_executor_as_found(
         assert [point.task for point in found.points] == n_taken == [TASKS[0]]
         assert len(quiet(executor=executor).points) == 4
     assert h200.entered
-
-
-def test_an_interrupted_measurement_is_no_point(
-    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A measurement cut short by Ctrl-C is no point, so the task is measured again later."""
-    del h200
-
-    def pressed(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401  # as the original
-        return replace(original(*arguments, **options), stopped_by="interrupt")
-
-    original = _measure_point.measure
-    monkeypatch.setattr(_measure_point, "measure", pressed)
-    found = quiet()
-    assert (found.points, found.stopped_by) == ((), "an interrupt")
 
 
 # Files
@@ -725,22 +672,3 @@ def test_other_files_are_left_alone(
 
 
 # Progress and tables
-
-
-def test_the_bar_has_the_title_of_the_task(
-    h200: VirtualGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The progress bar names the running task."""
-    del h200
-    monkeypatch.setattr(
-        "gpulab.core.progress.tqdm.__init__",
-        _without_delay(gpulab.core.progress.tqdm.__init__),  # type: ignore[attr-defined]  # imported by then
-    )
-    sweep(TASKS)
-    shown = capsys.readouterr().err
-    assert "add n=1,024 float32 on the GPU: hot, calibrated:   0%" in shown
-    assert "exp n=4,096 float32 on the GPU: hot, calibrated:  75%" in shown
-
-
-def _without_delay(original: Callable[..., None]) -> Callable[..., None]:
-    return lambda *arguments, **options: original(*arguments, **options | {"delay": 0})
