@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+import gpulab
 from gpulab.core.errors import NotModelledError
 
 SECOND_THREAD = (
@@ -114,3 +115,15 @@ def test_host_work_in_a_fork_runs() -> None:
 
 
 test_host_work_in_a_fork_runs.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+def test_a_thread_may_outlive_the_context() -> None:
+    """A thread that outlives the context uses PyTorch as usual."""
+    go_on = threading.Event()
+    results: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: (go_on.wait(), results.append(torch.ones(2) + 1)))
+    with gpulab.virtual_gpu("H200"):
+        thread.start()
+    go_on.set()
+    thread.join()
+    assert results[0].tolist() == [2.0, 2.0]
