@@ -295,13 +295,6 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @posix
-def test_the_folder_is_its_users_alone(own_state: Path) -> None:
-    """Other users can neither read nor write the files in the state folder."""
-    assert disk.state_folder() == own_state
-    assert mode_of(own_state) == 0o700
-
-
-@posix
 @pytest.mark.parametrize("what", ["file", "link", "open to others", "not absolute"])
 def test_a_folder_of_somebody_else_is_not_used(
     own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -259,3 +259,19 @@ def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
     ):
         capture(lambda: 1 / 0)
     assert gpu.machine.capture is None
+
+
+@pytest.mark.usefixtures("gpu")
+def test_forked_work_that_is_not_joined_fails_the_capture() -> None:
+    """A capture fails with CUDA's error if a forked stream is not joined again."""
+    x, side = torch.ones(3, device="cuda"), torch.cuda.Stream()
+
+    def forked() -> None:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            x.add_(1)
+
+    with pytest.raises(
+        torch.AcceleratorError, match=r"^CUDA error: capturing stream has unjoined"
+    ):
+        capture(forked)

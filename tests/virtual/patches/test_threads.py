@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
+import gpulab
 from gpulab.core.errors import NotModelledError
 
 SECOND_THREAD = (
@@ -94,3 +96,34 @@ def test_device_work_in_a_fork_is_refused_in_pytorchs_words(name: str) -> None:
 
 
 test_device_work_in_a_fork_is_refused_in_pytorchs_words.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+@pytest.mark.usefixtures("gpu")
+def test_host_work_in_a_fork_runs() -> None:
+    """A forked process has the real clock, and CUDA's state is that of any fork."""
+    assert in_a_fork(lambda: torch.ones(3).sum().item()) == "3.0"
+    assert in_a_fork(lambda: time.perf_counter() < 1_000_000) == "True"
+    state = in_a_fork(
+        lambda: (
+            torch.cuda.is_available(),
+            torch.cuda.is_initialized(),
+            torch.cuda._is_in_bad_fork(),
+            torch.manual_seed(1).initial_seed(),
+        )
+    )
+    assert state == "(True, False, True, 1)"
+
+
+test_host_work_in_a_fork_runs.pytestmark += forks  # type: ignore[attr-defined] # pytest's
+
+
+def test_a_thread_may_outlive_the_context() -> None:
+    """A thread that outlives the context uses PyTorch as usual."""
+    go_on = threading.Event()
+    results: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: (go_on.wait(), results.append(torch.ones(2) + 1)))
+    with gpulab.virtual_gpu("H200"):
+        thread.start()
+    go_on.set()
+    thread.join()
+    assert results[0].tolist() == [2.0, 2.0]

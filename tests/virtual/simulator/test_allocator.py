@@ -7,7 +7,6 @@ from itertools import permutations
 
 import pytest
 
-from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator.memory._allocator import Allocator
 from gpulab.virtual.simulator.memory._blocks import MemoryBlock, Segment
 from gpulab.virtual.simulator.memory._out_of_memory import (
@@ -382,17 +381,6 @@ def test_a_pool_serves_once_at_a_time() -> None:
     with pytest.raises(RuntimeError) as error:
         memory.pools.unroute("other")
     assert str(error.value) == "endAllocatePool: not currently recording to mempool_id"
-
-
-def test_a_pool_without_users_is_refused() -> None:
-    """Allocating from, or releasing, a pool that nobody retained is refused."""
-    memory = make()
-    with pytest.raises(VirtualGpuError) as error:
-        memory.allocate(512, stream=0, pool=(0, 7))
-    assert str(error.value) == "no one uses the memory pool (0, 7); retain it first"
-    with pytest.raises(VirtualGpuError) as error:
-        memory.pools.release((0, 8))
-    assert str(error.value) == "no one uses the memory pool (0, 8); retain it first"
 
 
 def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:

@@ -1,6 +1,5 @@
 """What a machine does with a launch besides passing it on."""
 
-import threading
 import warnings
 from collections.abc import Callable
 
@@ -16,7 +15,6 @@ from gpulab.virtual.simulator import (
     Machine,
     StreamTask,
     ValueLimits,
-    _entered_machine,
     _machine,
 )
 from gpulab.virtual.simulator._task import FixedDuration
@@ -227,21 +225,3 @@ def test_a_hidden_wait_warns_or_raises() -> None:
     machine.sync_debug_mode = 2
     with pytest.raises(RuntimeError, match=f"^{text}$"):
         machine.note_hidden_wait()
-
-
-def test_the_thread_that_entered_last_is_the_owner() -> None:
-    """Of two machines the last one entered is active, for its own thread, until it is left."""
-    first, second = new_machine(), new_machine()
-    thread = threading.Thread(target=lambda: _entered_machine.enter(first))
-    thread.start()
-    thread.join()
-    try:
-        assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (True, False)
-        _entered_machine.enter(second)
-        assert (_entered_machine.active(), _entered_machine.is_owner()) == (second, True)
-        _entered_machine.leave(second)
-        assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (True, False)
-    finally:
-        _entered_machine.leave(second)
-        _entered_machine.leave(first)
-    assert (_entered_machine.is_entered(), _entered_machine.is_owner()) == (False, False)
