@@ -43,18 +43,6 @@ def test_a_program_shrinks_to_the_steps_that_matter() -> None:
     assert set(smallest.steps) == needed
 
 
-def test_a_step_is_dropped_with_those_that_need_it() -> None:
-    """Of three steps that each need the one before, none is left if the law needs none."""
-    steps = [Step(text, "matmul") for text in ("a = 1", "b = a", "c = b", "law", "d = c")]
-
-    def is_broken(smaller: Program) -> bool:
-        texts = [step.text for step in smaller.steps]
-        needed = {"b = a": "a = 1", "c = b": "b = a", "d = c": "c = b"}
-        return "law" in texts and all(needed.get(text, text) in texts for text in texts)
-
-    assert shrunk(Program("chain", tuple(steps)), is_broken).steps == (steps[3],)
-
-
 def test_steps_that_read_values_can_be_left_out() -> None:
     """Without values, only the steps of one family raise an error."""
     programs = [program_of(seed) for seed in range(30)]
