@@ -239,8 +239,8 @@ def test_statements_are_timed_after_their_setup() -> None:
     """Several setups and statements are lines, and the answer is one line with its label."""
     done = _time("-r", "6", "-n", "2", "c = a + b", "c * b")
     assert done.exit_code == 0
-    assert done.output.startswith("c = a + b c * b: ")
-    assert "virtual NVIDIA H200" in done.output
+    assert done.stdout.startswith("c = a + b c * b: ")  # a bar would be on stderr
+    assert "virtual NVIDIA H200" in done.stdout
 
 
 def test_a_baseline_decides_the_exit_code(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_function_of_a_script_is_timed(script: Path) -> None:
     """The script is imported with what stands beside it, and is not run as a program."""
-    assert _time(f"{script}:add").output.startswith(f"{script}:add: ")
+    assert _time(f"{script}:add").stdout.startswith(f"{script}:add: ")
     missing = _time(f"{script.parent}/none.py:add").output
     assert f"there is no script {script.parent}/none.py; name one as script.py:fun" in missing
 

@@ -218,3 +218,14 @@ def test_a_tail_moves_by_more_than_noise_and_what_is_allowed(
     """A tail moves if its halves differ by more than is allowed and more than twice the error."""
     tail = np.repeat([0.0, change], 8)
     assert _moves(tail, 0.0 if allowed == 1.0 else 1.0, allowed) is moves
+
+
+def test_the_middle_sample_belongs_to_neither_half() -> None:
+    """With an odd number of samples, the middle one is in neither half of the comparison."""
+    assert steady_from([1.03, 1.0, 1.03, 1.0, 1.05, 1.05, 1.03, 1.03, 1.0]) == 9
+
+
+def test_a_cut_is_kept_only_if_its_neighbours_are_apart() -> None:
+    """The clusters next to the widest gap decide, not the first ones of each side."""
+    samples = [8.0] * 3 + [18.0] * 3 + [19.0] * 2 + [24.0] * 2 + [25.0] + [26.0] * 2
+    assert modes(samples) == (19.0,)

@@ -24,7 +24,8 @@ from gpulab.core.errors import (
 from gpulab.core.progress import Bar
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, MeasurementOptions, _measure, measure
+from gpulab.timing import METHODS, Floor, MeasurementOptions, _measure, _run, calibration, measure
+from gpulab.timing.calibration import _device_floor
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 
@@ -444,3 +445,51 @@ def test_samples_are_in_ranges_that_nsight_shows(monkeypatch: pytest.MonkeyPatch
     inside = "".join({"begin": "(", "end": ")", "call": "."}[each] for each in calls[2:])
     assert inside.count(".") == 3
     assert inside.replace(".", "") == "()" * len(ranges)
+
+
+@pytest.mark.slow
+def test_precision_is_half_the_width() -> None:
+    """`precision` limits half the width: ±0.75 % counts as within 1 %."""
+    measurement = measure(Work(lambda n: 1_000 + 15 * (n % 2)), n_warmup=0)
+    low_s, high_s = measurement.interval_s
+    assert (measurement.n_samples, measurement.stopped_by) == (10, "precision")
+    assert high_s - low_s > 0.01 * measurement.median_s
+
+
+@pytest.mark.slow
+def test_slow_work_is_not_sampled_ten_times() -> None:
+    """The time limit applies before the tenth sample: work of 0.5 s is sampled twice."""
+    measurement = measure(Work(lambda _: 500_000), n_warmup=0, max_time_s=0.6)
+    assert measurement.stopped_by == "max_time"
+    assert measurement.n_samples == 2
+    assert codes(measurement) == ["too-few-samples"]
+
+
+@pytest.mark.slow
+def test_asked_for_samples_are_taken_whatever_the_time() -> None:
+    """Neither the time limit nor the precision changes a given `n_samples`."""
+    measurement = measure(Work(lambda _: 50_000), n_samples=12, n_warmup=1, max_time_s=0.1)
+    assert (measurement.n_samples, measurement.stopped_by) == (12, "n_samples")
+
+
+def test_interrupt_loses_no_more_than_a_tenth_of_a_second() -> None:
+    """The batch size takes the inner loops into account, so Ctrl-C loses one sample here."""
+    work = interrupt_at(1 + 3 * 4 + 1, length_us=20_000)
+    measurement = measure(work, method="naive", n_warmup=1, n_samples=50, inner_loops=4)
+    assert measurement.n_samples == 3
+
+
+@pytest.mark.slow
+def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory allocated for the floor after the samples gives no finding about them."""
+    n_allocations = 0
+
+    def beside(*_: object, **__: object) -> Floor:
+        nonlocal n_allocations
+        n_allocations += 1
+        return _device_floor.floor()
+
+    monkeypatch.setattr(calibration, "device_floor", beside)
+    monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
+    assert "allocator-grew" not in codes(measure(kernel))
+    assert n_allocations == 2

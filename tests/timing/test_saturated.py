@@ -33,6 +33,19 @@ def test_every_sample_is_the_kernel_and_the_floor() -> None:
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
 
 
+def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
+    """A 1 µs kernel reads 1 µs plus the floor, where plain events read the host's pace."""
+    read_ns = ns(take_samples("saturated", lambda: kernel(1), n_samples=5))
+    assert read_ns == pytest.approx([1_000 + FLOOR_NS] * 5, abs=TICK_NS)
+
+
+def test_calls_of_a_sample_share_the_floor() -> None:
+    """With four calls, each has a quarter of the floor and of three gaps."""
+    per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
+    read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
+    assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
+
+
 def test_what_goes_before_is_not_timed() -> None:
     """`before` is called once per sample and is not part of the time."""
     n_calls = 0
@@ -45,6 +58,19 @@ def test_what_goes_before_is_not_timed() -> None:
     read_ns = ns(take_samples("saturated", kernel, n_samples=7, before=before))
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 7, abs=TICK_NS)
     assert n_calls == 7
+
+
+def test_work_is_called_as_often_as_it_is_timed() -> None:
+    """If the host is ahead at once, no sample is thrown away."""
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        kernel()
+
+    take_samples("saturated", work, n_samples=60, inner_loops=2)
+    assert n_calls == 120
 
 
 def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:

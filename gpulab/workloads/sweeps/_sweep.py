@@ -332,9 +332,8 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     ...     return {"sum": lambda: x + x, "product": lambda: x * 2}
     >>> with gpulab.virtual_gpu("H200"):
     ...     found = gpulab.sweep(add, n=[2**20, 2**24], dtype=[torch.float16])
-    >>> found.to_frame()[["n", "work", "n_samples"]].values.tolist()
-    [[1048576, 'sum', 20], [1048576, 'product', 20], [16777216, 'sum', 20], \
-[16777216, 'product', 20]]
+    >>> found.to_frame()[["n", "work"]].values.tolist()
+    [[1048576, 'sum'], [1048576, 'product'], [16777216, 'sum'], [16777216, 'product']]
 
     Workloads of the catalogue:
 

@@ -104,6 +104,12 @@ def test_the_virtual_floor_is_the_models(name: str, method: str, of: str, floor_
     assert found.device_name == virtual.spec.driver_name
 
 
+def test_the_virtual_floor_follows_the_model(gpu: VirtualGpu) -> None:
+    """Longer pauses, as of another GPU, are found and not assumed."""
+    gpu.machine.gpu.device.streams[0].gaps = Gaps(mark_to_work_ns=3_001, work_to_mark_ns=4_002)
+    assert _device_floor.floor().value_s == pytest.approx(7_003e-9, abs=1e-15)
+
+
 def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
     """It is found once; leaving and entering keeps it, another virtual GPU has its own."""
     found = _device_floor.floor()
@@ -118,6 +124,18 @@ def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
     assert _device_floor.floor() is found
     _device_floor.forget_floors()
     assert _device_floor.floor() is not found
+
+
+@pytest.mark.usefixtures("gpu")
+def test_looking_for_the_floor_leaves_nothing_behind() -> None:
+    """Memory, streams and the mode of autograd are as before."""
+    with torch.inference_mode():
+        _device_floor.floor()
+        _device_floor.floor(of="graph")
+        assert torch.is_inference_mode_enabled()
+    assert torch.is_grad_enabled()
+    assert torch.cuda.memory_allocated() == 0
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
 def ns(found: Floor) -> tuple[int, int, int]:
@@ -148,6 +166,13 @@ def test_a_graph_has_a_floor_of_its_own(real: Known) -> None:
     assert _device_floor.floor("profiler", of="graph").value_s == pytest.approx(1.79e-6, abs=1e-15)
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-15)
     assert not real.dropped
+
+
+def test_other_gpus_have_wider_intervals(real: Known) -> None:
+    """What is known of an H200 alone is worth less elsewhere."""
+    real.capability = (8, 0)
+    assert ns(_device_floor.floor("timer")) == (2_428, 2_428 - 600, 2_428 + 600)
+    assert ns(_device_floor.floor("assumed")) == (4_180, 4_180 - 900, 4_180 + 900)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +230,15 @@ def test_the_floor_is_finer_than_the_clocks_tick(real: Known) -> None:
     """With readings a tick apart, three to one, the floor is a quarter of a tick above."""
     real.readings_s["reference"] = ([4.992e-6] * 3 + [5.024e-6]) * 25
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-12)
+
+
+def test_a_second_group_of_readings_does_not_count(real: Known) -> None:
+    """As where the last samples of a batch read less: the larger group decides, and no mean."""
+    real.readings_s["reference"] = [4.4e-6] * 40 + [5.0e-6] * 60
+    assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-15)
+    _device_floor.forget_floors()
+    real.readings_s["reference"] = [4.4e-6] * 50 + [5.0e-6] * 50
+    assert _device_floor.floor("profiler").value_s == pytest.approx(2.49e-6, abs=1e-15)
 
 
 @pytest.mark.usefixtures("gpu")

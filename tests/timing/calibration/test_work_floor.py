@@ -8,7 +8,10 @@ import torch
 import gpulab
 from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device import Device, _notebook_session
-from gpulab.timing import Floor, calibration, measure, take_samples
+from gpulab.device.clocks import Reading
+from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
+from gpulab.timing._real_time import RealTime
+from gpulab.timing._run import MeasurementRun
 from gpulab.timing.calibration import _device_floor, _work_floor
 from gpulab.tracing.profiling import ActivityRecord, Records
 from gpulab.virtual import Gaps
@@ -55,6 +58,21 @@ def test_one_kernel_is_what_its_record_says() -> None:
     aside_s = (drift_s**2 + (0.15 * US) ** 2) ** 0.5
     assert found.high_s - found.value_s == pytest.approx(aside_s, rel=1e-6)
     assert found.value_s - found.low_s == pytest.approx(aside_s, rel=1e-6)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
+    """5 µs longer there: the floor is what events read more than the record there, not -2."""
+    found = calibration.work_floor([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
+    """Stretched pauses are in readings and spans of the session alike."""
+    found = calibration.work_floor([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
+    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
+    assert found.high_s - found.value_s > 0.5 * US
 
 
 @pytest.mark.usefixtures("gpu")
@@ -180,6 +198,23 @@ def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
+@pytest.mark.parametrize("error", [ProfilerBusyError("busy"), ProfilerUnavailableError("none")])
+def test_the_floor_of_the_device_stands_in(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Where the profiler gives nothing, no sample is lost and nothing is raised."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(calibration, "record_calls", refuse)
+    found = measure(lambda: sleep_us(20))
+    assert (found.floor_s, found.floor_error_s) == (pytest.approx(FLOOR_S, abs=1e-15), 0.0)
+    assert (found.n_samples, found.stopped_by) == (10, "precision")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
 def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     """They hang on the error, which says when it came."""
     n_calls = 0
@@ -200,6 +235,30 @@ def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
     partial = error.value.partial  # type: ignore[attr-defined]  # measure put it there
     assert (partial.n_samples, partial.stopped_by) == (10, "error")
     assert partial.median_s == pytest.approx(20 * US, abs=TICK_S)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
+    """As work that is empty."""
+    found = measure(lambda: None)
+    assert (found.median_s, found.floor_method) == (0.0, "records")
+    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
+    """Its records last longer than what the events read, which did not bracket them."""
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        with torch.cuda.stream(side):
+            sleep_us(100)
+
+    found = measure(work)
+    assert (found.floor_method, found.floor_s) == ("records", pytest.approx(FLOOR_S, abs=1e-15))
+    assert "side-stream" in [finding.code for finding in found.findings]
 
 
 def aside_us(found: Floor) -> float:
@@ -227,6 +286,19 @@ def test_half_the_interval_of_the_records_is_an_error() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
+def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
+    """It is those that count there, not the spans, which go up and down with the readings."""
+    steady = calibration.work_floor(
+        [call(9.12 + 0.1 * n, 2.0, 3.0 + 0.1 * n) for n in range(12)], [7.5 * US] * 10
+    )
+    assert aside_us(steady) == pytest.approx((0.5**2 + 0.0375**2) ** 0.5)
+    varying = calibration.work_floor(
+        [call(9.12 + 0.1 * n, 2.0, 3.0) for n in range(12)], [7.5 * US] * 10
+    )
+    assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
+
+
+@pytest.mark.usefixtures("gpu")
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
     """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
@@ -250,6 +322,22 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
     else:
         with pytest.raises(ProfilerUnavailableError, match="do not show the work"):
             calibration.work_floor(calls, readings_s)
+
+
+@pytest.mark.usefixtures("real")
+def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first gave no records the second is asked all the same."""
+
+    def refused() -> list[Call]:
+        raise ProfilerUnavailableError("forbidden")
+
+    recorded(monkeypatch, refused)
+    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
+        calibration.record_calls(lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert calibration.can_record()
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert not calibration.can_record()
 
 
 @pytest.mark.slow
@@ -304,3 +392,71 @@ def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, s
     found = measure(lambda: sleep_us(20))
     assert asked == [("nothing", "launches")]
     assert found.floor_method == "work"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_what_stands_in_is_brought_up_to_date(
+    monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
+) -> None:
+    """Where the records fail the floor is read once more, behind what goes ahead."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ProfilerUnavailableError("none")
+
+    monkeypatch.setattr(calibration, "record_calls", refuse)
+    setup = lambda: None  # noqa: E731 # as short as it is
+    found = measure(lambda: sleep_us(20), cache="hot", setup=setup)
+    assert asked == [("nothing", "launches"), (setup, "launches")]
+    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C the dozen calls with records would only be a wait."""
+    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    n_calls = 0
+
+    def work() -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 3 + 30:
+            raise KeyboardInterrupt
+        sleep_us(20 + 20 * (n_calls % 2))
+
+    found = measure(work, n_warmup=3)
+    assert (found.stopped_by, found.floor_method) == ("interrupt", "records")
+    assert n_calls == 3 + 30
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
+    """The limit is on what is read, floor and all."""
+    assert measure(lambda: sleep_us(990)).floor_method == "work"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("recording")
+def test_a_side_that_stands_in_has_no_floor() -> None:
+    """Where one side waits inside its call, events time it; the other keeps its own floor."""
+    x = torch.ones(4, device="cuda")
+    found = compare(lambda: x.sum().item(), lambda: sleep_us(40))
+    assert (found.first.method, found.first.floor_method) == ("events", "")
+    assert (found.second.method, found.second.floor_method) == ("calibrated", "work")
+
+
+@pytest.mark.usefixtures("recording")
+def test_samples_behind_the_records_have_the_last_clock() -> None:
+    """It was read just before them, and another query of the driver takes time."""
+    options = MeasurementOptions(cache="hot")
+    run = MeasurementRun.prepare(lambda: sleep_us(20), options, real_time=RealTime(1.0))
+    for n_samples, reading in ((8, Reading(0.0, sm_mhz=1980)), (2, Reading(0.1, sm_mhz=1440))):
+        run.samples.values_s += [22.6 * US] * n_samples
+        run.samples.end_batch(reading)
+    run.update_floor(n_more=12)
+    assert run.floor is not None
+    assert run.floor.method == "work"
+    assert run.samples.batch_sizes == [8, 2, 12]
+    assert run.samples.readings[2] == Reading(0.1, sm_mhz=1440)
