@@ -21,6 +21,7 @@ import gpulab
 from benchmarks.common import real_clocks
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.first_timers import FIRST_TIMERS, first_use
+from benchmarks.fidelity.programs import Residual
 from gpulab.device.work import Work
 
 # Many short rounds, of which the fastest counts: on a shared machine longer ones are interrupted.
@@ -99,30 +100,13 @@ def training_step_ms() -> float:
     return min(readings[2:])
 
 
-class _Block(nn.Module):
-    def __init__(self, width: int, n_heads: int) -> None:
-        super().__init__()
-        self.n_heads = n_heads
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, length, width = x.shape
-        heads = self.qkv(self.norms[0](x)).view(batch, length, 3, self.n_heads, -1)
-        query, key, value = heads.permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(nn.functional.gelu(self.up(self.norms[1](x))))
-
-
 def _training_step() -> Callable[[], None]:
     # The shape of the smallest GPT-2, with a head of its own: about 160 million parameters.
     width, n_words = 768, 50_257
     half = {"device": "cuda", "dtype": torch.bfloat16}
     model = nn.Sequential(
         nn.Embedding(n_words, width),
-        *(_Block(width, 12) for _ in range(12)),
+        *(Residual(width, 12) for _ in range(12)),
         nn.LayerNorm(width),
         nn.Linear(width, n_words, bias=False),
     ).to(**half)

@@ -6,16 +6,15 @@ from pathlib import Path
 from benchmarks.fidelity.table import (
     Lines,
     Recording,
-    chosen,
     details,
+    errors_of,
     failures,
     family_summary,
     misses,
     paced,
-    program_rows,
     summary,
+    times_of,
     verdict,
-    workload_rows,
 )
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
 from benchmarks.two_gpus import compared, extrapolated
@@ -28,32 +27,34 @@ _ORIGIN = (
 
 def page(recorded: Recording, computed: Recording) -> str:
     """Return the page in Markdown."""
-    rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
-    counts = Counter(row.role for row in rows)
+    workloads, programs = (
+        times_of(recorded, computed, part) for part in ("workloads", "programs")
+    )
+    counts = Counter(entry["role"] for entry in recorded["workloads"].values())
     tables: dict[str, Lines] = {
-        "summary": summary(recorded, computed),
-        "misses": misses(rows),
+        "summary": summary(workloads, programs),
+        "misses": misses(workloads),
         "origins": [_ORIGIN.format(**origin) for origin in recorded.get("origins", ())],
-        "families": family_summary(rows),
-        "programs": details(whole, ("wall", "host", "busy")),
-        "workloads": details(rows, ("hot", "cold", "event", "host")),
+        "families": family_summary(workloads),
+        "programs": details(programs, ("wall", "host", "busy")),
+        "workloads": details(workloads, ("hot", "cold", "event", "host")),
     }
     text = (
         Path(__file__)
         .with_suffix(".md")
         .read_text("utf-8")
         .format(
-            verdict=verdict(rows),
-            paced=paced(chosen(rows, ("host",), UNSEEN)),
+            verdict=verdict(workloads),
+            paced=paced(errors_of(workloads, ("host",), UNSEEN)),
             source=recorded.get("source"),
             extrapolated=extrapolated(compared()),
             n_fit=counts[FIT],
             n_held_out=counts[HELD_OUT],
             n_unseen=counts[UNSEEN],
             n_earlier=counts[EARLIER],
-            n_programs=len(whole),
+            n_programs=len(recorded["programs"]),
             **{name: "\n".join(lines) for name, lines in tables.items()},
         )
     )
-    broken = failures([*rows, *whole])
+    broken = failures(recorded, computed)
     return text + "\n".join(["\n## Not read\n", *broken, ""] if broken else [])

@@ -1,6 +1,7 @@
 """Whole programs to record: how long a step takes when host, device and copies interact."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from benchmarks.host_time import networks
 from gpulab.device.work import Work
 
 _N_BATCHES = 20
@@ -59,29 +61,23 @@ class Residual(nn.Module):
         return out
 
 
-def perceptron(width: int, n_layers: int = 3) -> nn.Sequential:
-    """Return linear layers of one width with ReLU in between."""
-    layers: list[nn.Module] = []
-    for _ in range(n_layers):
-        layers += [nn.Linear(width, width), nn.ReLU()]
-    return nn.Sequential(*layers[:-1]).cuda()
-
-
 def mlp_training(*, reads_loss: bool = False) -> Work:
     """Train three layers of 1,024 with a batch of 256 and Adam."""
-    model = perceptron(1024)
-    optimizer = torch.optim.Adam(model.parameters())
+    model = networks.perceptron(*[1024] * 4)
     x, y = torch.randn(256, 1024, device="cuda"), torch.randn(256, 1024, device="cuda")
+    losses: list[torch.Tensor] = []
+
+    def loss_of() -> torch.Tensor:
+        losses[:] = [functional.mse_loss(model(x), y)]
+        return losses[0]
+
+    train = networks.training(torch.optim.Adam(model.parameters()), loss_of)
 
     def step() -> None:
-        optimizer.zero_grad()
-        loss = functional.mse_loss(model(x), y)
-        torch.autograd.backward(loss)
-        optimizer.step()
-        if reads_loss:
-            loss.item()
+        train()
+        losses[0].item()
 
-    return step
+    return step if reads_loss else train
 
 
 def transformer_training(*, autocast: bool) -> Work:
@@ -98,19 +94,10 @@ def transformer_training(*, autocast: bool) -> Work:
     targets = torch.randint(_CLASSES, (16 * 128,), device="cuda")
 
     def loss_of() -> torch.Tensor:
-        return functional.cross_entropy(model(words).view(-1, _CLASSES).float(), targets)
+        with torch.autocast("cuda", dtype=torch.bfloat16) if autocast else nullcontext():
+            return functional.cross_entropy(model(words).view(-1, _CLASSES).float(), targets)
 
-    def step() -> None:
-        optimizer.zero_grad()
-        if autocast:
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                loss = loss_of()
-        else:
-            loss = loss_of()
-        torch.autograd.backward(loss)
-        optimizer.step()
-
-    return step
+    return networks.training(optimizer, loss_of)
 
 
 def cnn_inference() -> Work:
@@ -232,20 +219,12 @@ def allocations(*, emptied: bool) -> Work:
 
 def scaled_training() -> Work:
     """Train three layers of 256 in half precision with a gradient scaler."""
-    model = perceptron(256)
-    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
-    scaler = torch.amp.GradScaler("cuda")
+    model = networks.perceptron(*[256] * 4)
     x, y = torch.randn(64, 256, device="cuda"), torch.randn(64, 256, device="cuda")
-
-    def step() -> None:
-        optimizer.zero_grad()
-        with torch.autocast("cuda", dtype=torch.float16):
-            loss = functional.mse_loss(model(x).float(), y)
-        torch.autograd.backward(scaler.scale(loss))
-        scaler.step(optimizer)
-        scaler.update()
-
-    return step
+    return networks.scaled_training(
+        torch.optim.SGD(model.parameters(), 1e-3),
+        lambda: functional.mse_loss(model(x).float(), y),
+    )
 
 
 def programs() -> list[Program]:

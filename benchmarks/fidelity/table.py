@@ -1,8 +1,8 @@
 """Compare a recording with the virtual GPU: errors, scores and tables in Markdown."""
 
-import statistics
-from dataclasses import dataclass
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.common.markdown import padded_table, percent
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
@@ -17,79 +17,37 @@ _SHOWN = {
 }
 # The goals for unseen device times, set before the blind test; docs/fidelity.md opens with them.
 GOAL_MEDIAN, GOAL_P90 = 0.08, 0.25
-
-Recording = dict[str, Any]
-Lines = list[str]
-Keys = dict[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One time, recorded and virtual, in microseconds."""
-
-    recorded_us: float
-    virtual_us: float
-
-    @property
-    def error(self) -> float:
-        """Virtual over recorded, minus one: 0.1 is a tenth too long."""
-        return self.virtual_us / self.recorded_us - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One workload or program in both recordings.
-
-    Attributes
-    ----------
-    pairs
-        By the kind of time, e.g. ``"hot"``; only kinds that both recordings contain.
-    failed
-        Why a time could not be read, or an empty text.
-    """
-
-    name: str
-    role: str
-    family: str
-    pairs: dict[str, Pair]
-    failed: str = ""
-
-
-def workload_rows(recorded: Recording, computed: Recording) -> list[Row]:
-    """Return the workloads that the recording has, by family and role."""
-    keys: Keys = {
+# Where a recording has each kind of time.
+_TIMES: dict[str, dict[str, tuple[str, ...]]] = {
+    "workloads": {
         "hot": ("device", "hot_us"),
         "cold": ("device", "cold_us"),
         "event": ("event_us",),
         "host": ("host_us",),
-    }
+    },
+    "programs": {"wall": ("wall_us",), "host": ("host_us",), "busy": ("busy_us",)},
+}
+
+Recording = dict[str, Any]
+Lines = list[str]
+
+
+def times_of(recorded: Recording, computed: Recording, part: str) -> pd.DataFrame:
+    """Return a row for each time of the workloads or programs that both have, in microseconds.
+
+    An error is the virtual time over the recorded one, minus one: 0.1 is a tenth too long.
+    """
     rows = [
-        _row(name, entry, computed.get("workloads", {}).get(name, {}), keys)
-        for name, entry in recorded.get("workloads", {}).items()
+        (name, entry.get("role", ""), entry.get("family", ""), what, here, there)
+        for name, entry in recorded.get(part, {}).items()
+        for what, path in _TIMES[part].items()
+        if (here := _at(entry, path))
+        and (there := _at(computed.get(part, {}).get(name, {}), path)) is not None
     ]
-    return sorted(rows, key=lambda row: (row.family, row.role))
-
-
-def program_rows(recorded: Recording, computed: Recording) -> list[Row]:
-    """Return the programs that the recording has."""
-    keys: Keys = {"wall": ("wall_us",), "host": ("host_us",), "busy": ("busy_us",)}
-    return [
-        _row(name, entry, computed.get("programs", {}).get(name, {}), keys)
-        for name, entry in recorded.get("programs", {}).items()
-    ]
-
-
-def _row(name: str, recorded: Recording, computed: Recording, keys: Keys) -> Row:
-    failed = ""
-    for side, entry in (("recorded", recorded), ("virtual", computed)):
-        if not entry or "failed" in entry:
-            failed = failed or f"{side}: {entry.get('failed', 'not there')}"
-    pairs = {}
-    for what, path in keys.items():
-        here, there = _at(recorded, path), _at(computed, path)
-        if here and there is not None:
-            pairs[what] = Pair(here, there)
-    return Row(name, recorded.get("role", ""), recorded.get("family", ""), pairs, failed)
+    columns = ("name", "role", "family", "what", "recorded_us", "virtual_us")
+    found = pd.DataFrame(rows, columns=columns)
+    found["error"] = found["virtual_us"] / found["recorded_us"] - 1
+    return found.sort_values(["family", "role"], kind="stable")
 
 
 def _at(entry: Any, path: tuple[str, ...]) -> float | None:  # noqa: ANN401 # parsed JSON
@@ -98,174 +56,145 @@ def _at(entry: Any, path: tuple[str, ...]) -> float | None:  # noqa: ANN401 # pa
     return entry if isinstance(entry, (int, float)) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How large the errors of some times are.
-
-    Attributes
-    ----------
-    median, p90
-        Absolute errors that half and nine tenths of the times do not exceed, as shares.
-    bias
-        Median of the errors with their sign.
-    """
-
-    n: int
-    median: float
-    p90: float
-    bias: float
+def failures(recorded: Recording, computed: Recording) -> Lines:
+    """Return a line of Markdown for each workload or program that could not be read."""
+    lines = []
+    for part in _TIMES:
+        for name, entry in recorded.get(part, {}).items():
+            sides = {"recorded": entry, "virtual": computed.get(part, {}).get(name, {})}
+            failed = [
+                f"- {name}: {side}: {each.get('failed', 'not there')}"
+                for side, each in sides.items()
+                if not each or "failed" in each
+            ]
+            lines += failed[:1]
+    return lines
 
 
-def score(pairs: list[Pair]) -> Score | None:
-    """Return the score of some times, or None if there are none."""
-    if not pairs:
-        return None
-    sizes = sorted(abs(pair.error) for pair in pairs)
-    p90 = statistics.quantiles(sizes, n=10, method="inclusive")[-1] if len(sizes) > 1 else sizes[0]
-    bias = statistics.median(pair.error for pair in pairs)
-    return Score(len(pairs), statistics.median(sizes), p90, bias)
+def errors_of(times: pd.DataFrame, what: tuple[str, ...], role: str = "") -> pd.Series:
+    """Return the errors of the times named ``what``, of a role or of all."""
+    is_chosen = times["what"].isin(what)
+    return times["error"][is_chosen & (times["role"] == role) if role else is_chosen]
 
 
-def chosen(rows: list[Row], what: tuple[str, ...], role: str = "") -> list[Pair]:
-    """Return the times named ``what`` of the rows of a role, or of all."""
-    return [
-        row.pairs[key]
-        for row in rows
-        for key in what
-        if key in row.pairs and role in {"", row.role}
-    ]
-
-
-def _score_cells(result: Score | None) -> Lines:
-    if result is None:
+def _score_cells(errors: pd.Series) -> Lines:
+    """Return number, median, p90 and median with sign of some errors."""
+    if errors.empty:
         return ["0", "", "", ""]
-    shares = (percent(result.median), percent(result.p90), percent(result.bias, sign=True))
-    return [str(result.n), *shares]
+    sizes = errors.abs()
+    shares = (percent(sizes.median()), percent(sizes.quantile(0.9)))
+    return [str(len(errors)), *shares, percent(errors.median(), sign=True)]
 
 
 _SCORE_HEAD = ["times", "median", "p90", "median with sign"]
 
 
-def summary(recorded: Recording, computed: Recording) -> Lines:
+def summary(workloads: pd.DataFrame, programs: pd.DataFrame) -> Lines:
     """Return the table of scores, as lines of Markdown."""
-    rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
-    cells = []
-    for role in _ROLES:
-        cells += [
-            [
-                f"device times, {_SHOWN[role]}",
-                *_score_cells(score(chosen(rows, ("hot", "cold"), role))),
-            ],
-            [f"event times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("event",), role)))],
-            [f"host times, {_SHOWN[role]}", *_score_cells(score(chosen(rows, ("host",), role)))],
-        ]
+    kinds = {"device": ("hot", "cold"), "event": ("event",), "host": ("host",)}
+    cells = [
+        [f"{kind} times, {_SHOWN[role]}", *_score_cells(errors_of(workloads, what, role))]
+        for role in _ROLES
+        for kind, what in kinds.items()
+    ]
     cells += [
-        [f"programs, {label}", *_score_cells(score(chosen(whole, (what,))))]
+        [f"programs, {label}", *_score_cells(errors_of(programs, (what,)))]
         for what, label in (("wall", "wall time"), ("host", "host time"), ("busy", "busy device"))
     ]
     return padded_table(["absolute error of", *_SCORE_HEAD], cells)
 
 
-def paced(pairs: list[Pair]) -> str:
+def paced(errors: pd.Series) -> str:
     """Return what is left of the errors of host times if both hosts have the same pace."""
-    if len(pairs) < 2:  # noqa: PLR2004 # a p90 needs two
+    if len(errors) < 2:  # noqa: PLR2004 # a p90 needs two
         return ""
-    pace = statistics.median(1 + pair.error for pair in pairs)
-    sizes = sorted(abs((1 + pair.error) / pace - 1) for pair in pairs)
-    p90 = statistics.quantiles(sizes, n=10, method="inclusive")[-1]
-    half = statistics.median(sizes)
+    pace = (1 + errors).median()
+    sizes = ((1 + errors) / pace - 1).abs()
     return (
         f"The virtual host takes {pace:.2f} times as long as the recorded one, in the median. "
-        f"Divided by it, the\nunseen host times are off by {percent(half)} in the median and by "
-        f"{percent(p90)} in the p90 (goal: 15 and 35 %)."
+        f"Divided by it, the\nunseen host times are off by {percent(sizes.median())} in the "
+        f"median and by {percent(sizes.quantile(0.9))} in the p90 (goal: 15 and 35 %)."
     )
 
 
-def family_summary(rows: list[Row]) -> Lines:
+def family_summary(workloads: pd.DataFrame) -> Lines:
     """Return the scores of device times by family, as lines of Markdown."""
-    families = sorted({row.family for row in rows})
     cells = []
-    for family in families:
-        members = [row for row in rows if row.family == family]
-        scores = {role: score(chosen(members, ("hot", "cold"), role)) for role in _ROLES}
-        cells += [
-            [family, _SHOWN[role], *_score_cells(found)] for role, found in scores.items() if found
-        ]
+    for family, members in workloads.groupby("family"):
+        for role in _ROLES:
+            errors = errors_of(members, ("hot", "cold"), role)
+            if not errors.empty:
+                cells.append([str(family), _SHOWN[role], *_score_cells(errors)])
     return padded_table(["family", "role", *_SCORE_HEAD], cells)
 
 
-def _pair_cells(row: Row, what: tuple[str, ...]) -> Lines:
-    cells: Lines = []
-    for key in what:
-        pair = row.pairs.get(key)
-        if pair is None:
-            cells += ["", "", ""]
-        else:
-            figures = (f"{pair.recorded_us:,.2f}", f"{pair.virtual_us:,.2f}")
-            cells += [*figures, percent(pair.error, 0, sign=True)]
-    return cells
+def _cells_of(row: Any) -> Lines:  # noqa: ANN401 # of a frame
+    figures = (f"{row.recorded_us:,.2f}", f"{row.virtual_us:,.2f}")
+    return [*figures, percent(row.error, 0, sign=True)]
 
 
-def details(rows: list[Row], what: tuple[str, ...]) -> Lines:
-    """Return a line of Markdown for each row; times are in microseconds."""
-    head = ["workload", "role"] if any(row.role for row in rows) else ["program"]
+def details(times: pd.DataFrame, what: tuple[str, ...]) -> Lines:
+    """Return a line of Markdown for each workload or program; times are in microseconds."""
+    has_roles = times["role"].any()
+    head = ["workload", "role"] if has_roles else ["program"]
     head += [name for key in what for name in (f"{key} µs", "virtual", "error")]
-    cells = []
-    for row in rows:
-        if not row.pairs:
-            continue
-        first = [row.name, _SHOWN[row.role]] if row.role else [row.name]
-        cells.append([*first, *_pair_cells(row, what)])
-    return padded_table(head, cells)
-
-
-def failures(rows: list[Row]) -> Lines:
-    """Return a line of Markdown for each row with a time that could not be read."""
-    return [f"- {row.name}: {row.failed}" for row in rows if row.failed]
+    lines = []
+    for name, rows in times.groupby("name", sort=False):
+        role = rows["role"].iloc[0]
+        line = [str(name), _SHOWN[role]] if role else [str(name)]
+        by_kind = {row.what: row for row in rows.itertuples()}
+        for key in what:
+            row: Any = by_kind.get(key)
+            line += ["", "", ""] if row is None else _cells_of(row)
+        lines.append(line)
+    return padded_table(head, lines)
 
 
 def table(recorded: Recording, computed: Recording) -> str:
     """Return all tables as one text, to print."""
-    rows, whole = workload_rows(recorded, computed), program_rows(recorded, computed)
+    workloads, programs = (times_of(recorded, computed, part) for part in _TIMES)
     parts = [
-        details(rows, ("hot", "cold", "event", "host")),
-        details(whole, ("wall", "host", "busy")),
-        failures([*rows, *whole]),
-        family_summary(rows),
-        summary(recorded, computed),
-        [verdict(rows)],
+        details(workloads, ("hot", "cold", "event", "host")),
+        details(programs, ("wall", "host", "busy")),
+        failures(recorded, computed),
+        family_summary(workloads),
+        summary(workloads, programs),
+        [verdict(workloads)],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _is_met(result: Score) -> bool:
-    return result.median <= GOAL_MEDIAN and result.p90 <= GOAL_P90
+def _beyond_goal(errors: pd.Series) -> tuple[float, float]:
+    """Return by how much the median and the p90 exceed the goals; negative where they do not."""
+    sizes = errors.abs()
+    return sizes.median() - GOAL_MEDIAN, sizes.quantile(0.9) - GOAL_P90
 
 
-def verdict(rows: list[Row]) -> str:
+def verdict(workloads: pd.DataFrame) -> str:
     """Return whether the unseen workloads meet the goal, in a few sentences."""
-    result = score(chosen(rows, ("hot", "cold"), UNSEEN))
+    errors = errors_of(workloads, ("hot", "cold"), UNSEEN)
     goal = (
         f"a median of at most {percent(GOAL_MEDIAN, 0)} and a p90 of at most "
         f"{percent(GOAL_P90, 0)}"
     )
-    if result is None:
+    if errors.empty:
         return f"The goal is {goal}; nothing unseen could be compared."
+    _, median, p90, _ = _score_cells(errors)
+    is_met = max(_beyond_goal(errors)) <= 0
     return (
         f"The goal for absolute errors of device times of unseen workloads is {goal}. "
-        f"They are {percent(result.median)} and {percent(result.p90)} over {result.n} times: "
-        f"**the goal is {'met' if _is_met(result) else 'missed'}**."
+        f"They are {median} and {p90} over {len(errors)} times: "
+        f"**the goal is {'met' if is_met else 'missed'}**."
     )
 
 
-def misses(rows: list[Row]) -> Lines:
+def misses(workloads: pd.DataFrame) -> Lines:
     """Return the families whose unseen workloads miss the goal, and by how much, as Markdown."""
     cells = []
-    for family in sorted({row.family for row in rows}):
-        result = score(chosen([r for r in rows if r.family == family], ("hot", "cold"), UNSEEN))
-        if result is None or _is_met(result):
-            continue
-        over = (result.median - GOAL_MEDIAN, result.p90 - GOAL_P90)
-        beyond = [f"+{100 * share:.1f}" if share > 0 else "met" for share in over]
-        cells.append([family, *_score_cells(result), *beyond])
+    for family, members in workloads.groupby("family"):
+        errors = errors_of(members, ("hot", "cold"), UNSEEN)
+        over = (0.0, 0.0) if errors.empty else _beyond_goal(errors)
+        if max(over) > 0:
+            beyond = [f"+{100 * share:.1f}" if share > 0 else "met" for share in over]
+            cells.append([str(family), *_score_cells(errors), *beyond])
     return padded_table(["family", *_SCORE_HEAD, "median beyond goal", "p90 beyond goal"], cells)

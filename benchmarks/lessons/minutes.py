@@ -99,7 +99,7 @@ class Core:
     def _our_names(self) -> set[str]:
         """The names under which the lesson imports parts of gpulab."""
         found = {"gpulab"}
-        for node in (node for code in self.codes for node in _statements(code)):
+        for node in (node for code in self.codes for node in parsed(code).body):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpulab"):
                 found |= {each.asname or each.name for each in node.names}
         return found
@@ -107,11 +107,11 @@ class Core:
     def _is_ours(self, code: str) -> bool:
         if code.startswith("%%") or _TO_WRITE.search(code):
             return False
-        return all(map(self._calls_us, _statements(code)))
+        return all(map(self._calls_us, parsed(code).body))
 
     def _calls_us(self, node: ast.stmt) -> bool:
         """Return whether a statement is an import, a bare name, or a call of ours without code."""
-        if isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass):
             return True
         if not isinstance(node, ast.Expr | ast.Assign):
             return False
@@ -124,11 +124,10 @@ class Core:
         return called.split(".")[0] in self._our_names or called.endswith(".compare")
 
 
-def _statements(code: str) -> list[ast.stmt]:
-    """Return the statements of a cell; of a magic, those beside it."""
-    if code.startswith("%%"):
-        return []
-    return ast.parse("\n".join(x for x in code.splitlines() if not x.startswith("%"))).body
+def parsed(code: str) -> ast.Module:
+    """Return the syntax tree of a cell without its lines of magic; of a cell magic, nothing."""
+    lines = [] if code.startswith("%%") else code.splitlines()
+    return ast.parse("\n".join("pass" if line.startswith("%") else line for line in lines))
 
 
 def report(sources: Sequence[Path]) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """The recordings that the virtual GPU was fitted to can be fitted to again."""
 
+import pandas as pd
 import pytest
 
 from benchmarks.common.folders import RECORDINGS
 from benchmarks.fidelity import recorded
-from benchmarks.fidelity.table import Pair, paced
+from benchmarks.fidelity.table import paced
 
 FITTED_TO = sorted({*RECORDINGS.glob("h200*.json")} - {RECORDINGS / "h200-host-time.json"})
 
@@ -25,7 +26,9 @@ def test_a_call_without_a_function_is_named() -> None:
 def test_errors_of_host_times_do_not_depend_on_the_hosts_pace() -> None:
     """A virtual host that is four times as fast has the same errors after their median ratio."""
     times = ((8.0, 8.0), (8.0, 10.0), (8.0, 4.0))
-    said = [paced([Pair(here, there * pace) for here, there in times]) for pace in (1, 0.25)]
+    said = [
+        paced(pd.Series([there * pace / here - 1 for here, there in times])) for pace in (1, 0.25)
+    ]
     after = [text.split("Divided")[1] for text in said]
     assert after[0] == after[1]
     assert "25.0 % in the median and by 45.0 % in the p90" in after[0]

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lessons.minutes import Core
+from benchmarks.lessons.minutes import Core, parsed
 from gpulab.lessons import _build as build
 from tests.support.lessons import ROOT
 
@@ -156,18 +156,15 @@ def _statements(source: str) -> Iterator[str]:
         yield from source.splitlines()
         return
     lines = source.splitlines()
-    plain = "\n".join("pass" if line.startswith("%") else line for line in lines)
     yield from (line for line in lines if line.startswith("%"))
-    for node in ast.parse(plain).body:
+    for node in parsed(source).body:
         if not isinstance(node, ast.Pass):
             yield "\n".join(lines[node.lineno - 1 : node.end_lineno])
 
 
 def _strings(source: str) -> Iterator[str]:
     """Yield the strings in code that are not docstrings."""
-    if source.lstrip().startswith("%"):
-        return
-    tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))
+    tree = parsed(source)
     docs = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -182,9 +179,7 @@ def _strings(source: str) -> Iterator[str]:
 
 def literal_outcomes(source: str) -> list[str]:
     """Return the calls of ``compare`` with a literal in place of a measured outcome."""
-    if source.lstrip().startswith("%"):
-        return []
-    tree = ast.parse("\n".join("pass" if x.startswith("%") else x for x in source.splitlines()))
+    tree = parsed(source)
     return [
         ast.unparse(node)
         for node in ast.walk(tree)
