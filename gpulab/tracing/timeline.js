@@ -64,7 +64,7 @@ class Spans {
     this.link();
   }
 
-  // Computes the y position of each row and each series, so that they fill a height if there is room.
+  // Computes the y position of each row and each series. They fill a height that leaves room.
   stack(height = 0) {
     for (const lane of this.lanes) lane.height = ROW;
     for (const series of this.series) series.height = SERIES;
@@ -582,7 +582,8 @@ class Painter {
     // An arrow that begins out of view is faint, because it only crosses the spans in view.
     const isFaint = from[0] < view.gutter || from[0] > view.width;
     const kinds = [isStrong ? "strong" : isFaint ? "faint" : "", kind === "wait" ? "dashed" : ""];
-    return arrow({ from, to: [near(head), tops[1] + (isDown ? 0 : barHeight)], kind: kinds.join(" ") });
+    const to = [near(head), tops[1] + (isDown ? 0 : barHeight)];
+    return arrow({ from, to, kind: kinds.join(" ") });
   }
 
   frame(place) {

@@ -134,10 +134,11 @@ def machine() -> Page:
     messages = [
         {"do": "set", **place, "field": "duration_us", "value": 9.0},
         {"do": "tune", "field": "repetitions", "value": 3, "number": 2},
-        {"do": "add", "kind": "kernel", **place, "is_pinned": True},
         {"do": "move", **place, "to": 0},
         {"do": "begin", "name": "three times"},
         {"do": "undo"},
+        # Last, because each one that is accepted makes the program longer, and the next run.
+        {"do": "add", "kind": "kernel", **place, "is_pinned": True},
     ]
     return Page(made.widget, messages, lambda: None, made)
 
