@@ -16,8 +16,8 @@ run     starts each program in its own processes and folders, and compares the v
 report  prints the table, or puts it into a page.
 blind   reads 30 whole models of torchvision, transformers and timm that the seed draws: busy time,
         kernels and memory of a step. Read the virtual GPU first, and keep the digest: then the
-        examination is blind. Read host times in a process of their own (--host-only), because
-        launches take longer once records were taken.
+        examination is blind. Host times change with what else the machine does: read them again
+        with --host-only.
 compare prints the errors of the virtual values.
 """
 
