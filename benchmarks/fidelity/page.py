@@ -164,8 +164,9 @@ root-mean-square norm
 that is trained is not: it takes the eight operators that PyTorch has for other devices.
 
 Known to be far off: convolutions, their gradients and the depthwise ones (medians of 15 to 19, 18
-and 10 to 18 % for calls left out, p90 of 53, 52 to 69 and 33 to 124 %), and factorizations of
-small matrices. [virtual-gpu.md](virtual-gpu.md) examines host
+and 8 to 15 % for calls left out, p90 of 53, 54 to 66 and 39 to 68 %), and factorizations of
+small matrices. Grouped convolutions were not fitted: of 588 that an H100 recorded, the rules give
+FRACTION the right number of kernels. [virtual-gpu.md](virtual-gpu.md) examines host
 times of whole programs. The costs of modules, autograd and optimizers were fitted to those, and
 make calls that are repeated in a loop, as here, too long on the host.
 
