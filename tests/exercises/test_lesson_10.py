@@ -31,7 +31,7 @@ def test_the_key_is_what_the_explorer_shows() -> None:
     explorer.choose(span=64 << 20)
     assert "Farthest: topk n = 4,096, predicted 14.1 µs" in str(explorer)
     explorer.choose(span=None, model="refined")
-    assert "Farthest: adam" in str(explorer)
+    assert "Farthest: linear n = 16" in str(explorer)
 
 
 def test_the_most_telling_mistake_comes_first() -> None:

@@ -5,7 +5,7 @@ from gpulab.exercises.answers import Diagnosis, Quantities, Table
 from gpulab.exercises.lesson_10._least_time import LEAST_TIME_JUDGE
 from gpulab.exercises.lesson_10._which_bound import WHICH_BOUND_JUDGE
 
-_OPERATIONS = ("adam", "argmax", "conv3x3", "matmul", "softmax", "sort", "topk")
+_OPERATIONS = ("argmax", "conv3x3", "linear", "matmul", "softmax", "sort", "topk")
 _WHYS = ("the floor", "uncounted work", "a low clock")
 _CLOCK = Diagnosis(
     "not-the-clock",
@@ -49,7 +49,7 @@ FARTHEST = Exercise(
                 "slider-not-back",
                 "all sizes: move the slider “Bytes moved” back to “all sizes”.",
             ),
-            ("all sizes", "adam"): Diagnosis(
+            ("all sizes", "linear"): Diagnosis(
                 "refined-model",
                 "all sizes: that is the farthest from the refined model. Set “Model” to “plain”.",
             ),

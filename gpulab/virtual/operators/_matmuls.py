@@ -188,9 +188,10 @@ def _convolution_backward(call: OperatorCall) -> KernelWork:
         n = out.n_elements * n_taps
         is_own = layers.is_by_pytorch(x, weight, groups, call.args[4])
         family = _depthwise(call, is_own=is_own)
-        weights = call.step(family, n_elements=2 * n, name="weights")
-        more = (weights,) if wanted[1] else ()
-        return call.work(family, n_elements=n, flops=call.flops, before=(*of_bias, *more))
+        if not wanted[0]:
+            return call.work(family, n_elements=2 * n, flops=call.flops, before=of_bias)
+        weights = (call.step(family, n_elements=2 * n, name="weights"),) * bool(wanted[1])
+        return call.work(family, n_elements=n, flops=call.flops, before=(*of_bias, *weights))
     m, n_out, n_in = out.n_elements // out.sizes[1], out.sizes[1] // groups, weight.sizes[1]
     shapes = {
         "weights": (n_in * n_taps, n_out, m, "weights"),

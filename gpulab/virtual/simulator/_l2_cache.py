@@ -81,8 +81,8 @@ class L2Cache:
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Return the traffic of a kernel with these accesses, in order; update the contents."""
         resident, dirty = self._resident, self._dirty
-        # The most frequent case by far: all bytes are there, and the written ones are dirty
-        # already. It needs no figures. Where it ends early, the rest moves the same bytes again.
+        # The most frequent case by far: all bytes are there, there is room for all, and the written
+        # ones are dirty already. It needs no figures. Otherwise the rest moves the bytes again.
         hit_bytes = 0
         for address, size_bytes, is_write in accesses:
             if resident.get(address) != size_bytes:
@@ -94,7 +94,8 @@ class L2Cache:
             resident.move_to_end(address)
             hit_bytes += size_bytes
         else:
-            return Traffic(hit_bytes, 0)
+            if hit_bytes <= self._all_bytes:
+                return Traffic(hit_bytes, 0)
         read: dict[int, int] = {}
         written: dict[int, int] = {}
         # A tensor may be an argument twice; it counts once, with its larger part.

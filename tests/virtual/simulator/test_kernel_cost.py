@@ -89,6 +89,16 @@ def test_rows_off_16_bytes_take_older_kernels() -> None:
     assert other.total_ns > 4 * aligned.total_ns
 
 
+def test_one_row_more_than_a_wave_takes_other_tiles() -> None:
+    """Libraries have tiles of many sizes for halves: no second wave for one row."""
+    rows = 256 * H200.n_sms // 12
+    full, more = (
+        schedule(MatmulShape(1, n_rows, 12 * 128, 4096), "float16", H200).total_ns
+        for n_rows in (rows, rows + 1)
+    )
+    assert full < more < 1.25 * full
+
+
 def test_few_blocks_are_limited_by_what_one_moves() -> None:
     """With half the blocks to move the same bytes, a kernel takes nearly twice as long."""
     traffic = Traffic(32 * MB, 0)

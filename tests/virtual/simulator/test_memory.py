@@ -34,6 +34,16 @@ def test_a_repeated_kernel_finds_less_the_more_it_touches(
     assert found == pytest.approx([1, 0.5, 0], abs=0.01)
 
 
+def test_two_tensors_that_came_alone_do_not_stay_together() -> None:
+    """A kernel that finds both pushes half of them out: with 0.7 of the cache it has no room."""
+    cache = L2Cache(100 * MB)
+    both = [CacheAccess(address, 35 * MB, is_write=False) for address in (1, 2)]
+    for access in both:
+        cache.serve([access])
+    found = [cache.serve(both).hit_bytes / MB for _ in range(2)]
+    assert found == pytest.approx([70, 35], abs=0.1)
+
+
 def test_the_longest_unused_leaves_first() -> None:
     """A third array evicts the first, as two thirds of the L2 are usable."""
     cache = L2Cache(60 * MB)

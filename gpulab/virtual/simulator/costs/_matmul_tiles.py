@@ -54,7 +54,7 @@ class Tile:
 # tiles takes additional time, because it writes its results after the arithmetic.
 # Libraries have many for halves, so that one row more seldom costs another wave.
 _HALF = (
-    *(Tile(256, 128, 0.815), Tile(192, 192, 0.80), Tile(128, 192, 0.77), Tile(128, 128, 0.72)),
+    *(Tile(256, 128, 0.815), Tile(192, 192, 0.76), Tile(128, 192, 0.77), Tile(128, 128, 0.72)),
     *(Tile(128, 96, 0.69), Tile(128, 64, 0.65), Tile(64, 64, 0.45)),
 )
 _TF32 = (Tile(256, 128, 0.845), Tile(128, 64, 0.42), Tile(64, 64, 0.30))
