@@ -51,8 +51,10 @@ _FAMILIES = (
     ),
     (
         "norm",
-        r"layer_norm|group_norm|batch_?norm|bn_|rms_norm|gammabeta|rowwisemoments"
-        r"|^(normalize|(update )?statistics|inverse deviations|moments)$",
+        (
+            r"layer_norm|group_norm|batch_?norm|bn_|rms_norm|gammabeta|rowwisemoments"
+            r"|^(normalize|(update )?statistics|inverse deviations|moments)$"
+        ),
     ),
     ("softmax", r"soft_?max"),
     ("index", r"index|gather|scatter|embedding"),

@@ -22,6 +22,11 @@ def format_time(time_s: float, digits: int = 3) -> str:
     """Return a duration as text, with the unit that a reader would choose.
 
     It has ``digits`` significant digits, whether the duration is known so precisely or not.
+
+    >>> format_time(24.86e-6)
+    '24.9 µs'
+    >>> format_time(999.6e-6)
+    '1.00 ms'
     """
     QUANTITY.check(time_s=time_s)
     DIGITS.check(digits=digits)
@@ -30,7 +35,11 @@ def format_time(time_s: float, digits: int = 3) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1."""
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    >>> counted(1, "call"), counted(1200, "call")
+    ('1 call', '1,200 calls')
+    """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -38,12 +47,20 @@ _SPELLED = ("none", "one", "two", "three", "four", "five", "six")
 
 
 def spelled(number: int) -> str:
-    """Return a small count as a word, and a larger one in digits."""
+    """Return a small count as a word, and a larger one in digits.
+
+    >>> spelled(0), spelled(3), spelled(1200)
+    ('none', 'three', '1,200')
+    """
     return _SPELLED[number] if number < len(_SPELLED) else f"{number:,}"
 
 
 def format_interval(low_s: float, high_s: float, digits: int = 3) -> str:
-    """Return an interval of durations as text; both ends have the unit that suits the high end."""
+    """Return an interval of durations as text; both ends have the unit that suits the high end.
+
+    >>> format_interval(24.84e-6, 25.02e-6)
+    '[24.8, 25.0] µs'
+    """
     exponent, unit = time_unit(high_s, digits)
     decimals = _decimals(high_s, exponent, digits)
     ends = (_number(end_s, exponent, decimals) for end_s in (low_s, high_s))
@@ -55,6 +72,11 @@ def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3)
 
     An interval that reaches 10,000 of that unit gets a unit of its own. An interval whose rounded
     ends equal the rounded estimate is left out.
+
+    >>> format_estimate(24.86e-6, 24.81e-6, 25.02e-6)
+    '24.9 µs [24.8, 25.0]'
+    >>> format_estimate(24.86e-6, 24.86e-6, 24.87e-6)
+    '24.9 µs'
     """
     exponent, unit = time_unit(time_s, digits)
     decimals = _decimals(time_s, exponent, digits)
@@ -65,7 +87,13 @@ def format_estimate(time_s: float, low_s: float, high_s: float, digits: int = 3)
 
 
 def format_bytes(size_bytes: float, digits: int = 3) -> str:
-    """Return a size as text in binary units: 1 KiB is 1024 B."""
+    """Return a size as text in binary units: 1 KiB is 1024 B.
+
+    >>> format_bytes(60 * 1024**2)
+    '60.0 MiB'
+    >>> format_bytes(512)
+    '512 B'
+    """
     value, step = float(size_bytes), 0
     # A value that would be written as 1024 belongs to the next unit.
     while abs(value) >= _BYTE_STEP - 0.5 and step < len(_BYTE_UNITS) - 1:
@@ -75,7 +103,13 @@ def format_bytes(size_bytes: float, digits: int = 3) -> str:
 
 
 def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
-    """Return a rate as text in decimal units, as in data sheets: 1 kB/s is 1000 B/s."""
+    """Return a rate as text in decimal units, as in data sheets: 1 kB/s is 1000 B/s.
+
+    >>> format_rate(4.3e12, "B")
+    '4.30 TB/s'
+    >>> format_rate(788e12, "FLOP")
+    '788 TFLOP/s'
+    """
     QUANTITY.check(per_s=per_s)
     TEXT.check(unit=unit)
     DIGITS.check(digits=digits)
@@ -85,20 +119,32 @@ def format_rate(per_s: float, unit: str, digits: int = 3) -> str:
 
 
 def format_ratio(ratio: float, digits: int = 3) -> str:
-    """Return a number without a unit, and without an exponent if it is large."""
+    """Return a number without a unit, with so many digits and without an exponent if it is large.
+
+    >>> format_ratio(3.43e3), format_ratio(0.0566), format_ratio(12)
+    ('3,430', '0.0566', '12')
+    """
     QUANTITY.check(ratio=ratio)
     DIGITS.check(digits=digits)
     return f"{float(f'{ratio:.{digits}g}'):,.15g}"
 
 
 def format_number(value: float) -> str:
-    """Return a number as text: a whole one in full, as a count is, others with three digits."""
+    """Return a number as text: a whole number in full, as a count is, any other with three digits.
+
+    >>> format_number(1024), format_number(1874.3), format_number(0.05661)
+    ('1,024', '1,870', '0.0566')
+    """
     is_count = float(value).is_integer() and abs(value) < _MOST_EXACT
     return f"{value:,.0f}" if is_count else format_ratio(value)
 
 
 def format_percent(share: float, decimals: int = 0, *, sign: str = "") -> str:
-    """Return a share in percent, as prose writes it; ``sign="+"`` shows a plus, too."""
+    """Return a share in percent, as prose writes it; ``sign="+"`` shows a plus, too.
+
+    >>> format_percent(0.947), format_percent(-0.0001, 1), format_percent(0.12, sign="+")
+    ('95 %', '0.0 %', '+12 %')
+    """
     # Adding 0.0 makes minus zero, to which a small negative share rounds, plain zero.
     return f"{round(100 * share, decimals) + 0.0:{sign}.{decimals}f} %"
 
@@ -112,6 +158,11 @@ def parse_time(text: str) -> float:
     ------
     InvalidOptionError
         If ``text`` is not a number of at least zero followed by ns, us, µs, ms or s.
+
+    Examples
+    --------
+    >>> parse_time("2 ms")
+    0.002
     """
     # The pattern has no sign, because no option of gpulab is a negative time.
     match = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([^\d\s.]+)\s*", text)
@@ -133,6 +184,11 @@ def ascii_units(text: str, encoding: str | None) -> str:
 
     Text that ``encoding`` can write is returned unchanged. So is any text if ``encoding`` is None,
     as it is for streams of characters.
+
+    >>> ascii_units("24.9 µs", "ascii")
+    '24.9 us'
+    >>> ascii_units("24.9 µs", "utf-8")
+    '24.9 µs'
     """
     if encoding is None:
         return text
@@ -149,6 +205,9 @@ def time_unit(time_s: float, digits: int = 3) -> tuple[int, str]:
     """Return the unit for a duration: its power of ten and its name.
 
     A duration that would be rounded up to 1000 of a unit gets the next unit: 999.6 µs is 1.00 ms.
+
+    >>> time_unit(24.9e-6)
+    (-6, 'µs')
     """
     exponent = min(max(_leading_exponent(time_s, digits) // 3 * 3, -9), 0)
     return exponent, _TIME_EXPONENTS[exponent]

@@ -112,6 +112,11 @@ def gpu(name: str) -> GpuSpec:
     ------
     UnknownNameError
         If the table has no such GPU; the message suggests the nearest.
+
+    Examples
+    --------
+    >>> gpu("h200").n_sms, gpu("RTX 4090").n_sms
+    (132, 128)
     """
     if not is_known(name):
         raise UnknownNameError("GPU", name, names())

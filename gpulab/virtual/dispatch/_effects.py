@@ -201,8 +201,8 @@ def _read(
     skipped = set(writes) if operator.model.overwrites else set()
     if overload_name(operator.func) in {"out", "Tensor_out"}:
         # The result may be an input, too, as in ``torch.mul(a, b, out=a)``.
-        found = Counter(map(id, tensors))
-        skipped = {i for i in writes if found[id(tensors[i])] == 1}
+        n_uses = Counter(map(id, tensors))
+        skipped = {i for i in writes if n_uses[id(tensors[i])] == 1}
     if operator.model.takes_shape_alone:
         skipped.add(0)
     return tuple(i for i in range(len(tensors)) if i not in skipped)

@@ -117,8 +117,8 @@ def _grouped(
     is_thin = n_channels <= 2  # noqa: PLR2004 # nothing to multiply as matrices
     turned = (_TO_LAST, _TO_LAST, part, _TO_FIRST)
     if is_half and n_channels > 1 and runs_by_group(x, weight, n_groups, part):
-        one: Names = (_PAD, part, _CUT) if is_last else turned
-        return ((part,) if is_thin else one) * n_groups
+        group: Names = (_PAD, part, _CUT) if is_last else turned
+        return ((part,) if is_thin else group) * n_groups
     if n_channels == 1 or (is_thin and is_half and not is_last):
         return (part,)
     if is_converted(weight, n_groups):

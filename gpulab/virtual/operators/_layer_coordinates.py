@@ -234,9 +234,9 @@ def is_by_pytorch(x: TensorLayout, weight: TensorLayout, n_groups: int, stride: 
     if x.dtype is not torch.float16 or weight.sizes[-2:] not in _CUDNN_FILTERS:
         return True
     n_channels, width, step = x.sizes[1], x.sizes[-1], max(stride)
-    if n_channels < _CUDNN_CHANNELS or width < _CUDNN_WIDTH or step > 2:  # noqa: PLR2004
+    if n_channels < _CUDNN_CHANNELS or width < _CUDNN_WIDTH or step > 2:  # noqa: PLR2004 # its table
         return True
-    is_wide = n_channels >= 512 or (n_channels >= 256 and width >= 28)  # noqa: PLR2004
+    is_wide = n_channels >= 512 or (n_channels >= 256 and width >= 28)  # noqa: PLR2004 # its table
     return step > 1 and x.sizes[0] > 1 and not is_wide
 
 
@@ -248,7 +248,8 @@ def is_depthwise(weight: TensorLayout, n_groups: int) -> bool:
 def is_converted(weight: TensorLayout, n_groups: int) -> bool:
     """Return whether cuDNN converts a grouped convolution: only powers of two fit its tiles."""
     width = weight.sizes[1]
-    return n_groups > 1 < width and (width == 2 or width & (width - 1) > 0)  # noqa: PLR2004
+    is_power_of_two = width & (width - 1) == 0
+    return n_groups > 1 < width and (width == 2 or not is_power_of_two)  # noqa: PLR2004 # narrow
 
 
 def runs_by_group(x: TensorLayout, weight: TensorLayout, n_groups: int, part: str) -> bool:
@@ -262,5 +263,5 @@ def runs_by_group(x: TensorLayout, weight: TensorLayout, n_groups: int, part: st
         return width >= (128 if part == "weights" else 48)
     if width <= 2:  # noqa: PLR2004 # nothing to multiply as matrices
         return width > 1 and is_channels_last(x)
-    is_small = width >= 16 and n_groups * width <= 64  # noqa: PLR2004
-    return width != 128 and (width >= 48 or is_small)  # noqa: PLR2004
+    is_small = width >= 16 and n_groups * width <= 64  # noqa: PLR2004 # as recorded
+    return width != 128 and (width >= 48 or is_small)  # noqa: PLR2004 # as recorded

@@ -87,9 +87,9 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             works = _kernels(query, key, value, is_causal)
             # The profiler gives kernels to the operator in which they are launched.
             with record_operator("aten::scaled_dot_product_attention"):
-                found: torch.Tensor = layers.run(attend, *works)
-                found.detach()  # an operator after the launches, at which the range may end
-            return found
+                attended: torch.Tensor = layers.run(attend, *works)
+                attended.detach()  # an operator after the launches, at which the range may end
+            return attended
         return attend()
 
     left_aligned = nested_from_mask_left_aligned

@@ -81,8 +81,8 @@ class L2Cache:
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Return the traffic of a kernel with these accesses, in order; update the contents."""
         resident, dirty = self._resident, self._dirty
-        # The most frequent case by far: all bytes are there, there is room for all, and the written
-        # ones are dirty already. It needs no figures. Otherwise the rest moves the bytes again.
+        # The most frequent case by far: all bytes are there, there is room for all, and the
+        # written ones are dirty already. It needs no figures. Otherwise the rest moves them again.
         hit_bytes = 0
         for address, size_bytes, is_write in accesses:
             if resident.get(address) != size_bytes:
@@ -105,20 +105,22 @@ class L2Cache:
         # What is read and written takes room once, for the larger of the two.
         room = written | {key: max(n, written.get(key, 0)) for key, n in read.items()}
         room_bytes = sum(room.values())
-        kept = (self._none_bytes - room_bytes) / (self._none_bytes - self._all_bytes)
-        kept = min(1.0, max(0.0, kept))
+        share_left = (self._none_bytes - room_bytes) / (self._none_bytes - self._all_bytes)
+        share_left = min(1.0, max(0.0, share_left))
         hit_bytes = sum(self._found(key, n) for key, n in read.items())
         for key, n in written.items():
             # What it has read is there when it writes it, or what was there before, if more.
-            again_bytes = int(min(n, read.get(key, 0)) * kept)
+            again_bytes = int(min(n, read.get(key, 0)) * share_left)
             hit_bytes += max(again_bytes, self._found(key, n))
         total_bytes = sum(read.values()) + sum(written.values())
-        self._update_resident(room, kept)
-        late_bytes = self._write_back(written, total_bytes - hit_bytes, kept, waits=bool(read))
+        self._update_resident(room, share_left)
+        late_bytes = self._write_back(
+            written, total_bytes - hit_bytes, share_left, waits=bool(read)
+        )
         return Traffic(hit_bytes, total_bytes - hit_bytes, late_bytes)
 
     def _write_back(
-        self, written: dict[int, int], miss_bytes: int, kept: float, *, waits: bool
+        self, written: dict[int, int], miss_bytes: int, share_left: float, *, waits: bool
     ) -> int:
         """Mark written bytes as dirty; return how many older ones delay the kernel."""
         # Results that are overwritten here never go to memory, if they are still in the cache.
@@ -137,7 +139,7 @@ class L2Cache:
         # Their old entries are gone, so these come last, as the most recent.
         self._dirty |= dirty
         self._dirty_bytes += sum(dirty.values())
-        pushed_bytes += int(again_bytes * (1 - kept))
+        pushed_bytes += int(again_bytes * (1 - share_left))
         # A kernel that only writes is not delayed: its own bytes stay in the cache meanwhile.
         hidden_bytes = int(min(pushed_bytes, written_bytes) * _HIDDEN_SHARE)
         return pushed_bytes - hidden_bytes if waits else 0
@@ -157,14 +159,14 @@ class L2Cache:
     def _found(self, address: int, size_bytes: int) -> int:
         return min(self._resident.get(address, 0), size_bytes)
 
-    def _update_resident(self, room: dict[int, int], kept: float) -> None:
+    def _update_resident(self, room: dict[int, int], share_left: float) -> None:
         """Make the kernel's bytes the most recent ones, and drop the least recent ones."""
-        if kept < 1:
+        if share_left < 1:
             self._resident.clear()
             self._used_bytes = 0
         for address, size_bytes in room.items():
             self._drop(address)
-            self._resident[address] = int(size_bytes * kept)
+            self._resident[address] = int(size_bytes * share_left)
             self._used_bytes += self._resident[address]
         # The kernel's own bytes are the last in the order and stay, whatever they take.
         while self._used_bytes > self.capacity_bytes and len(self._resident) > len(room):
