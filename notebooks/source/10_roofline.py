@@ -431,8 +431,7 @@ plots.roofline(roofline.chart(mine, roofs, dtype="float16"), names=False)
 # A matmul is cut into tiles, and each multiprocessor computes one tile at a time. An H200 has 132
 # multiprocessors: 132 tiles take one round, or *wave*. With one tile more, one multiprocessor
 # works in a second wave, and 131 wait. If nothing else changed, the time would double. But a
-# library can choose other tiles: *recorded* on an H200 and on an H100, the step was 4 %. The
-# virtual GPU has fewer tiles to choose from.
+# library can choose other tiles.
 #
 # The next cell takes just as many rows as fill one wave with tiles of 256 by 128, and then one row
 # more. How many times as long does that take?

@@ -342,11 +342,15 @@ def _is_of_its_calls(reading: BenchmarkReading) -> bool:
     # A benchmark may time each call, or from one to the next; the first one of a cold host takes
     # several times as long as the others, so least, median and mean differ.
     gaps_s = [(after.start_ns - before.start_ns) / 1e9 for before, after in pairwise(calls)]
-    return any(
+    if reading.is_long:
+        return False  # a pause, and no call
+    is_typical = any(
         abs(reading.seconds - typical(times_s)) <= _HOST * typical(times_s)
         for times_s in (reading.launches_s, gaps_s)
         for typical in (min, median, fmean)
     )
+    # A wait for an idle GPU in its time takes about as long as a launch.
+    return is_typical or min(reading.launches_s) <= reading.seconds <= 3 * max(reading.launches_s)
 
 
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
