@@ -60,10 +60,10 @@ KEYS = {
     "make_flush": FunctionKey(
         _MAKE_FLUSH,
         (
-            Part("cold", "The layer still finds inputs in the cache.", high=inf, fact="H200"),
+            Part("cold", "The work still finds its numbers in the cache.", high=inf, fact="H200"),
             Part(
                 "clean",
-                "The layer's time is not that of a cold and clean cache.",
+                "The work's time is not that of a cold and clean cache.",
                 fact="H200",
             ),
             Part("another", "On a GPU with a larger cache it is not cold and clean."),

@@ -72,7 +72,19 @@ class _OwnPlot(Plot):
 
 
 def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
-    """Raise an error if an argument of :func:`draw` is wrong, before anything is measured."""
+    """Raise an error if an argument of :func:`draw` is wrong, before anything is measured.
+
+    Raises
+    ------
+    InvalidOptionError
+        If ``plot`` cannot be called, a text is empty or not a text, or the size is not two
+        lengths.
+
+    Examples
+    --------
+    >>> from gpulab import plots
+    >>> check_figure(plots.line, title="Time", alt="It grows.", ax_size=(9.0, 4.2))
+    """
     _PLOT.check(plot=plot)
     TEXT.check(title=title, alt=alt)
     check_words(title=title, alt=alt, ax_size=None)
