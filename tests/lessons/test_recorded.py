@@ -322,7 +322,6 @@ def said() -> list[Said]:
             "took {1:.2f} times as long on an H100, and {0:.2f} times on an H200",
             [*claims("08.prefetch-is-faster")],
         ),
-        ("10", "the step was {:.0f} %", claims("10.wave")),
         ("10", "the recorded times of {} operations", [len(WORKLOADS)]),
         ("11", "{:.0f} % on an H200, {:.0f} % on an H100", claims("11.profiler-costs")),
         *flushed(),

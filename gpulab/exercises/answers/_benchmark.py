@@ -349,8 +349,9 @@ def _is_of_its_calls(reading: BenchmarkReading) -> bool:
         for times_s in (reading.launches_s, gaps_s)
         for typical in (min, median, fmean)
     )
-    # A wait for an idle GPU in its time takes about as long as a launch.
-    return is_typical or min(reading.launches_s) <= reading.seconds <= 3 * max(reading.launches_s)
+    # If it waits, that takes about as long as a launch when the GPU is idle.
+    is_with_wait = min(reading.launches_s) <= reading.seconds <= 3 * max(reading.launches_s)
+    return is_typical or (bool(reading.trial.waits) and is_with_wait)
 
 
 def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
