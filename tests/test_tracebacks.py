@@ -13,6 +13,7 @@ from gpulab import clocks, live, plots
 from gpulab.core.errors import InvalidOptionError
 from gpulab.pytest_plugin import GpuBenchmark
 from gpulab.timing import _measure
+from gpulab.virtual.dispatch import _dispatcher
 
 Work = Callable[..., object]
 PICTURE: dict[str, Any] = {"title": "A title", "alt": "Words.", "source": "virtual"}
@@ -163,3 +164,28 @@ def test_a_wrong_argument_shows_the_call_only() -> None:
     error = raised_by(lambda work: gpulab.measure(fail, flops=work), fail)  # type: ignore[arg-type]  # raises
     assert isinstance(error, InvalidOptionError)
     assert files_of(error) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: a @ a[0, :2],
+        lambda a: a + torch.ones(3, device="cuda"),
+        lambda a: a.reshape(5, 5),
+        lambda a: a + torch.ones(4, 4, device="cuda").cpu(),
+        lambda a: torch.stft(a.flatten(), 4, return_complex=True, window=a),
+        lambda a: torch.nn.functional.conv2d(a, a.half()),
+    ],
+)
+def test_a_refused_call_on_the_virtual_gpu_ends_at_its_line(call: Callable[..., object]) -> None:
+    """As on a CUDA GPU: no frame between the line of the call and PyTorch's error."""
+    a = torch.ones(4, 4, device="cuda")
+    shown = "".join(traceback.format_exception(raised_by(lambda _: call(a), fail)))
+    assert [line for line in shown.splitlines() if "/gpulab/" in line] == []
+
+
+def test_a_fault_of_the_virtual_gpu_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error inside the dispatcher that no argument explains keeps its frames."""
+    monkeypatch.setattr(_dispatcher, "execute_plan", None)
+    error = raised_by(lambda _: torch.ones(2, device="cuda"), fail)
+    assert _dispatcher.__file__ in files_of(error)

@@ -5,12 +5,13 @@ One file, because the handlers of single operators and the common path call one 
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 from typing import Any, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.core.errors import NotModelledError
+from gpulab.core.errors import GpulabError, NotModelledError
 from gpulab.core.torch_private import (
     Overload,
     arguments_of,
@@ -72,6 +73,11 @@ from gpulab.virtual.tensors import (
 aten = torch.ops.aten
 
 _CPU = torch.device("cpu")
+# Where a call is compared with what PyTorch takes.
+_REFUSING = frozenset(
+    f"gpulab.virtual.{name}"
+    for name in ("dispatch._meta_execution", "dispatch._placement", "operators._argument_checks")
+)
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -92,7 +98,22 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        return dispatch(func, args, kwargs or {})
+        try:
+            return dispatch(func, args, kwargs or {})
+        except Exception as error:
+            # As on a CUDA GPU, where PyTorch's checks have no frames of Python: the traceback
+            # ends at the line of the call. This method gets no entry by raising it again.
+            if _is_of_the_call(error):
+                error.__traceback__ = None
+            raise
+
+
+def _is_of_the_call(error: Exception) -> bool:
+    """Return whether a call was refused for its arguments; any other error may be our fault."""
+    frames = (frame for frame, _line in walk_tb(error.__traceback__))
+    return isinstance(error, GpulabError) or any(
+        frame.f_globals.get("__name__") in _REFUSING for frame in frames
+    )
 
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
