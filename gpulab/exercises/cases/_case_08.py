@@ -189,6 +189,8 @@ EXERCISES = (
                         "out. Only the last one is needed.",
                     ),
                 ),
+                # Before the next one, which would take its times, too: they lie less than the
+                # allowance for a cold start above those of the next one.
                 (
                     like(no_copy_out),
                     Diagnosis(
