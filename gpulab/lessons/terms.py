@@ -21,9 +21,9 @@ _LEFT_ALONE = (
     r"|\$\$.*?\$\$|\$[^$\n]*\$|^\#+ [^\n]*$"
 )
 _SEARCH = (
-    "const wanted = this.value.toLowerCase();"
-    "for (const row of this.closest('div').querySelectorAll('tbody tr'))"
-    "row.hidden = !row.textContent.toLowerCase().includes(wanted);"
+    "const wanted = this.value.toLowerCase();for (const row of "
+    "this.closest('div').querySelectorAll('tbody tr'))row.hidden = "
+    "!row.textContent.toLowerCase().includes(wanted);"
 )
 
 

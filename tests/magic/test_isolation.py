@@ -28,8 +28,7 @@ def test_everything_is_restored_after_an_error(
     )
     state = (
         "(get_ipython().ast_transformers, gc.isenabled(), torch.is_grad_enabled(), "
-        "torch.cuda.current_stream(), torch.get_default_dtype(), "
-        "torch.get_default_device(), "
+        "torch.cuda.current_stream(), torch.get_default_dtype(), torch.get_default_device(), "
         "torch.backends.cudnn.benchmark, torch.backends.cudnn.enabled, "
         "torch.backends.cudnn.deterministic, torch.get_float32_matmul_precision(), "
         "torch.backends.cuda.matmul.fp32_precision, torch.backends.cuda.matmul.allow_tf32, "
@@ -56,8 +55,8 @@ def test_settings_of_the_user_survive_success(notebook: Notebook) -> None:
         "%cudatime -q gc.enable(); torch.set_grad_enabled(True)",
         "print(gc.isenabled(), torch.is_grad_enabled(), "
         "torch.backends.cuda.matmul.fp32_precision)\n"
-        "gc.enable(); torch.set_grad_enabled(True); "
-        "torch.backends.cuda.matmul.fp32_precision = 'none'",
+        "gc.enable(); torch.set_grad_enabled(True); torch.backends.cuda.matmul.fp32_precision = "
+        "'none'",
     )
     assert ran.out == "False False tf32\n"
 

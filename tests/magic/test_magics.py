@@ -46,8 +46,8 @@ def test_the_first_cell_says_which_gpu_is_in_use(notebook: Notebook) -> None:
     reason, _, rest = loaded.out.partition(". ")
     assert reason.startswith("no CUDA GPU: torch ")
     assert rest == (
-        "%cudatime times the virtual NVIDIA H200; "
-        'plain cells with device="cuda" need gpulab.use("auto")\n'
+        '%cudatime times the virtual NVIDIA H200; plain cells with device="cuda" need '
+        'gpulab.use("auto")\n'
     )
     assert following.out == ""
 

@@ -112,9 +112,8 @@ def test_the_command_works_from_an_installed_wheel(installed: Path, tmp_path: Pa
 def test_the_lessons_come_from_the_installed_wheel(installed: Path, tmp_path: Path) -> None:
     """The wheel contains the lessons and the settings of JupyterLab."""
     copy = (
-        "from pathlib import Path; from gpulab import lessons; from gpulab.lessons import _server;"
-        "print(*lessons.copy_lessons(Path('mine')).written);"
-        "print(_server._lab_environment('x')['JUPYTER_CONFIG_PATH'])"
+        "from pathlib import Path; from gpulab import lessons; from gpulab.lessons import "
+        "_server;print(*lessons.copy_lessons(Path('mine')).written);print(_server._lab_environment('x')['JUPYTER_CONFIG_PATH'])"
     )
     written, settings = run_installed(installed, tmp_path, "-c", copy).splitlines()
     expected = {path.as_posix() for path in _folder.shipped(ROOT / "notebooks")}

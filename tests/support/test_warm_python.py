@@ -78,9 +78,8 @@ def test_modules_are_run(warm_python: list[str]) -> None:
 def test_torch_is_there_and_unused(warm_python: list[str]) -> None:
     """It has torch imported, and computes on the CPU without initializing CUDA."""
     code = (
-        "import sys; print({'torch', 'gpulab.virtual'} <= set(sys.modules));"
-        "import torch; x = torch.ones(512, 512);"
-        "print(torch.cuda.is_initialized(), (x @ x).sum().item())"
+        "import sys; print({'torch', 'gpulab.virtual'} <= set(sys.modules));import torch; x = "
+        "torch.ones(512, 512);print(torch.cuda.is_initialized(), (x @ x).sum().item())"
     )
     done = subprocess.run([*warm_python, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\nFalse 134217728.0\n"

@@ -84,8 +84,7 @@ _NOTHING_RETURNED = (
 _NOT_SAMPLES = Diagnosis(
     "not-samples",
     "Your function must return a list of samples in seconds, each taken once from those that it "
-    "got. "
-    "clocks.flag returns True and False; True marks the samples to leave out.",
+    "got. clocks.flag returns True and False; True marks the samples to leave out.",
 )
 _NO_READING = Diagnosis(
     "no-reading",

@@ -243,8 +243,7 @@ BOTH = Exercise(
     Choice(
         right="c",
         why="From a cache on the chip the bytes come faster than from the memory. Tensors that "
-        "are "
-        "too large for it come from the memory in every call.",
+        "are too large for it come from the memory in every call.",
         wrong={
             "a": Diagnosis(
                 "clock",

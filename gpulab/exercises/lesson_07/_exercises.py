@@ -9,8 +9,7 @@ from gpulab.exercises.lesson_07._host_lead import HeadStart
 PACE = Exercise(
     "07.pace",
     "64 times the numbers take as long. Twice the calls take nearly twice as long. The kernels "
-    "are only a "
-    "part of the reading. What takes the rest of the time?",
+    "are only a part of the reading. What takes the rest of the time?",
     Choice(
         right="b",
         why="Each call of relu takes Python as long, whatever its size. The GPU ends a kernel "
@@ -19,8 +18,7 @@ PACE = Exercise(
             "a": Diagnosis(
                 "clock",
                 "With a lower clock the kernels themselves would take longer. The driver's "
-                "records "
-                "say how long they take, and that is only a part.",
+                "records say how long they take, and that is only a part.",
             ),
             "c": Diagnosis(
                 "floor",
@@ -30,8 +28,7 @@ PACE = Exercise(
             "d": Diagnosis(
                 "memory",
                 "Reading and writing is what these kernels do, so it is in their own times. And "
-                "64 "
-                "times the numbers would take longer.",
+                "64 times the numbers would take longer.",
             ),
         },
     ),
@@ -50,13 +47,11 @@ PACE = Exercise(
 CONTAINS = Exercise(
     "07.contains",
     "You have given the graph a new batch, and a new factor. It used the old ones. What does a "
-    "graph "
-    "contain?",
+    "graph contain?",
     Choice(
         right="b",
         why="The kernel got the address of a tensor and a number, at the capture. The names "
-        "`batch` "
-        "and `factor` have other values now, and the graph has never known the names.",
+        "`batch` and `factor` have other values now, and the graph has never known the names.",
         wrong={
             "a": Diagnosis(
                 "python-runs-again",
@@ -158,9 +153,8 @@ LONG_ENOUGH = Exercise(
 SYNC_INSIDE = Exercise(
     "07.sync-inside",
     "40 pairs of events round loss.sum().item() follow a sleep of 10 ms. The host needs 1 ms for "
-    "all "
-    "of them. In how many pairs is the host ahead, that is, has it enqueued the second event when "
-    "the GPU reaches the first one?",
+    "all of them. In how many pairs is the host ahead, that is, has it enqueued the second event "
+    "when the GPU reaches the first one?",
     Choice(
         right="c",
         why="item() in the first sample waits until the sleep is over. Then the queue is empty "

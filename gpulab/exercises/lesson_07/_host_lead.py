@@ -130,8 +130,7 @@ _WITHOUT_CYCLES = (
         Diagnosis(
             "guess",
             "Your function never called work(), so the number is a guess. The host needs longer "
-            "for a work of many launches than for one launch. Measure its time with "
-            "perf_counter.",
+            "for a work of many launches than for one launch. Measure its time with perf_counter.",
         ),
     ),
 )

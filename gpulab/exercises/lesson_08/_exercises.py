@@ -49,14 +49,12 @@ TOO_EARLY = Exercise(
     Choice(
         right="c",
         why="The mean starts when its own stream has nothing before it. The copy in the other "
-        "stream "
-        "has only begun, so the mean reads what was there before.",
+        "stream has only begun, so the mean reads what was there before.",
         wrong={
             "a": Diagnosis(
                 "item-waits-for-its-stream",
                 "`.item()` waits until the mean is there, and it was there. The mean itself did "
-                "not "
-                "wait for the copy.",
+                "not wait for the copy.",
             ),
             "b": Diagnosis(
                 "default-stream-as-a-fence",

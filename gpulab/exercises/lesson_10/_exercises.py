@@ -99,8 +99,7 @@ A100 = Exercise(
     "    compute  = FLOPs / 312e12         = 0.44 ms\n"
     "    bytes    = 2 (d² + d² + d²)       = 6 d²\n"
     "    memory   = 2 bytes / 2e12         = 0.10 ms\n\n"
-    "One line is wrong, and with it one of the results. Give all three results as they should "
-    "be.",
+    "One line is wrong, and with it one of the results. Give all three results as they should be.",
     Quantities(
         right={"ridge": 156, "compute_ms": 0.4405, "memory_ms": 0.0503},
         why="The notes count the bytes twice: as 2 bytes an element, and again in the last line. "

@@ -116,9 +116,8 @@ def _style(film: Film) -> str:
             f"{{animation:{name} {whole_s:g}s step-end infinite}}"
         )
     still = (
-        "{own} .sweep{{display:none}}"
-        "{own} .notes p{{animation:none!important;opacity:0}}"
-        "{own} .notes p:last-child{{opacity:1}}"
+        "{own} .sweep{{display:none}}{own} .notes p{{animation:none!important;opacity:0}}{own} "
+        ".notes p:last-child{{opacity:1}}"
     )
     rules += [
         # Check boxes and :has, because a page without a kernel may run no script.

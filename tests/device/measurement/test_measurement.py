@@ -59,8 +59,8 @@ measurements = st.builds(
 def test_one_line_of_a_measured_result() -> None:
     """The line has estimate, interval, count, method, cache, device and source."""
     assert str(TAKEN) == (
-        "24.7 µs [24.6, 24.8] per call "
-        "(median, 95 % interval of 41; events, hot cache; NVIDIA H200, measured)"
+        "24.7 µs [24.6, 24.8] per call (median, 95 % interval of 41; events, hot cache; NVIDIA "
+        "H200, measured)"
     )
 
 

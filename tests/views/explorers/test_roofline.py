@@ -172,9 +172,8 @@ def test_a_state_of_another_version_says_what_is_missing(explorer: Any) -> None:
     explorer.state = saved
     assert (explorer.state.gpu, explorer.state.span) == ("here", 2**24)
     assert words(explorer)[-1] == (
-        "gpu='recorded:gone' is not offered here; 'here' is shown instead. "
-        "The state has no beside; it is '' here. "
-        "dtype='float8' is not offered here; 'float32' is shown instead."
+        "gpu='recorded:gone' is not offered here; 'here' is shown instead. The state has no "
+        "beside; it is '' here. dtype='float8' is not offered here; 'float32' is shown instead."
     )
     assert words(explorer)[0].startswith("About 16.0 MiB moved: ")
     explorer.state = replace(explorer.state, operations=("abacus",))

@@ -290,9 +290,8 @@ def test_description_is_complete() -> None:
     """The description has kind, title, source, axes with unit and range, series and caption."""
     figure = plots.draw(plots.scaling, SIZES, title="Two lines", alt=" One is flat. ", source=CARD)
     assert figure.description == (
-        "Line chart: Two lines (virtual NVIDIA H200). "
-        "The x axis shows size, from 64 to 8,192, logarithmic. "
-        "The y axis shows time per call (µs), from 12 to 22,000, logarithmic. "
+        "Line chart: Two lines (virtual NVIDIA H200). The x axis shows size, from 64 to 8,192, "
+        "logarithmic. The y axis shows time per call (µs), from 12 to 22,000, logarithmic. "
         "Series: naive, waited <for>. One is flat."
     )
 

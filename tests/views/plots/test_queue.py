@@ -160,8 +160,8 @@ def test_what_lies_between_two_events() -> None:
         (
             lambda: plots.between_two_events({"a": replace(IDLE, spans=IDLE.spans[:2])}),
             (
-                "the timeline 'a' has 1 event; "
-                "record a program with an event before its work and one after it"
+                "the timeline 'a' has 1 event; record a program with an event before its work "
+                "and one after it"
             ),
         ),
         (

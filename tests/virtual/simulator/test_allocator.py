@@ -265,15 +265,14 @@ def test_the_message_is_that_of_a_real_gpu() -> None:
         private_bytes=2 * MB,
     )
     assert text == (
-        "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
-        "139.80 GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has "
-        "612.00 MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is "
-        "allocated by PyTorch, with 2.00 MiB allocated in private pools (e.g., CUDA Graphs), and "
-        "17.00 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
-        "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
-        "fragmentation.  See documentation for Memory Management  "
-        "(https://docs.pytorch.org/docs/stable/notes/cuda.html"
-        "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
+        "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 "
+        "GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has 612.00 "
+        "MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is allocated by "
+        "PyTorch, with 2.00 MiB allocated in private pools (e.g., CUDA Graphs), and 17.00 MiB is "
+        "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "
+        "setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See "
+        "documentation for Memory Management  "
+        "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
     )
 
 

@@ -155,9 +155,8 @@ def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
         run(device, first, second)
     assert str(caught.value) == (
         "this waits for work that can never run, because streams wait for one another: "
-        "train.py:12 makes stream 0 of cuda:0 wait for stream 1 of cuda:0; "
-        "train.py:13 makes stream 1 of cuda:0 wait for stream 0 of cuda:0; "
-        "remove one of these waits"
+        "train.py:12 makes stream 0 of cuda:0 wait for stream 1 of cuda:0; train.py:13 makes "
+        "stream 1 of cuda:0 wait for stream 0 of cuda:0; remove one of these waits"
     )
 
 
