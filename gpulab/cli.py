@@ -7,6 +7,7 @@ command is little more than its options and its help.
 
 import difflib
 import json
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 from gpulab import __version__
 from gpulab.core.errors import GpulabError, NotebookError
 from gpulab.core.foreign_text import visible
+from gpulab.core.tracebacks import drop_our_frames
 from gpulab.core.units import counted
 
 
@@ -249,9 +251,8 @@ def _in_words() -> Iterator[None]:
     except GpulabError:
         raise
     except Exception as error:  # noqa: BLE001 # the user's code may raise anything
-        from gpulab.timing import users_traceback
-
-        click.echo(visible(users_traceback(error)), err=True)
+        drop_our_frames(error)
+        click.echo(visible("".join(traceback.format_exception(error)).rstrip()), err=True)
         if isinstance(error, NameError):
             click.echo('Make it before, untimed: --setup "a = torch.randn(64, 64)"', err=True)
         raise click.exceptions.Exit(1) from None

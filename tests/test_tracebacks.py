@@ -166,22 +166,57 @@ def test_a_wrong_argument_shows_the_call_only() -> None:
     assert files_of(error) == []
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda a: a @ a[0, :2],
-        lambda a: a + torch.ones(3, device="cuda"),
-        lambda a: a.reshape(5, 5),
-        lambda a: a + torch.ones(4, 4, device="cuda").cpu(),
-        lambda a: torch.stft(a.flatten(), 4, return_complex=True, window=a),
-        lambda a: torch.nn.functional.conv2d(a, a.half()),
-    ],
-)
-def test_a_refused_call_on_the_virtual_gpu_ends_at_its_line(call: Callable[..., object]) -> None:
+class WrongModel(torch.nn.Module):
+    """A module whose forward pass fails."""
+
+    def forward(self, a: torch.Tensor) -> torch.Tensor:
+        """Multiply what does not fit."""
+        return a @ a[0, :2]
+
+
+def index_out_of_range(a: torch.Tensor) -> None:
+    """Read a row that is not there; a CUDA GPU finds it when the kernel runs."""
+    a[torch.tensor([9], device="cuda")]
+    torch.cuda.synchronize()
+
+
+def backward_twice(a: torch.Tensor) -> None:
+    """Run backward through a graph that is gone."""
+    loss = a.clone().requires_grad_().square().sum()
+    torch.autograd.backward(loss)
+    torch.autograd.backward(loss)
+
+
+REFUSED: dict[str, Callable[[torch.Tensor], object]] = {
+    "sizes": lambda a: a @ a[0, :2],
+    "broadcast": lambda a: a + torch.ones(3, device="cuda"),
+    "reshape": lambda a: a.reshape(5, 5),
+    "devices": lambda a: a + torch.ones(4, 4, device="cuda").cpu(),
+    "window": lambda a: torch.stft(a.flatten(), 4, return_complex=True, window=a),
+    "types": lambda a: torch.nn.functional.conv2d(a, a.half()),
+    "values": lambda a: torch.linalg.cholesky(-a),
+    "values of an index": index_out_of_range,
+    "memory": lambda _: torch.empty(1 << 40, device="cuda"),
+    "module": WrongModel(),
+    "a layer": lambda a: torch.nn.Sequential(torch.nn.Linear(3, 2)).cuda()(a),  # noqa: PLW0108 # made on the GPU
+    "backward": backward_twice,
+    "a device": lambda _: torch.cuda.set_device(9),
+    "a copy to a device": lambda a: a.to("cuda:9"),
+    "NumPy": lambda a: a.numpy(),
+    "an element": lambda a: a[0, 9],
+    "a list": lambda _: torch.tensor([[1, 2], [3]], device="cuda"),
+    "an event": lambda _: torch.cuda.Event().elapsed_time(torch.cuda.Event()),
+    "a generator": lambda _: torch.randn(3, device="cuda", generator=torch.Generator()),
+    "no model": lambda _: torch.cuda.nccl.version(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refused_call_on_the_virtual_gpu_ends_at_its_line(name: str) -> None:
     """As on a CUDA GPU: no frame between the line of the call and PyTorch's error."""
     a = torch.ones(4, 4, device="cuda")
-    shown = "".join(traceback.format_exception(raised_by(lambda _: call(a), fail)))
-    assert [line for line in shown.splitlines() if "/gpulab/" in line] == []
+    shown = traceback.format_exception(raised_by(lambda _: REFUSED[name](a), fail))
+    assert [line for line in "".join(shown).splitlines() if "/gpulab/" in line] == []
 
 
 def test_a_fault_of_the_virtual_gpu_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

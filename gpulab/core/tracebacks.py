@@ -1,21 +1,33 @@
 """Tracebacks of a user's error, without the functions of gpulab that called the user's one."""
 
-from types import FrameType, TracebackType
+from collections.abc import Callable, Iterator
+from functools import wraps
+from opcode import opmap
+from types import TracebackType
+from typing import ParamSpec, TypeVar
 
-from gpulab.core.errors import GpulabError
+__all__ = [
+    "UsersTraceback",
+    "drop_our_frames",
+    "drop_this_frame",
+    "end_at_the_call",
+    "ends_at_the_call",
+]
 
-__all__ = ["UsersTraceback", "drop_our_frames"]
+Inputs = ParamSpec("Inputs")
+Result = TypeVar("Result")
 
 # gpulab, and what its calls pass through on their way to a function of the user's.
-_OURS = frozenset({"gpulab", "asyncio", "contextlib", "tqdm"})
+_OURS = frozenset({"gpulab", "asyncio", "click", "contextlib", "importlib", "tqdm"})
+_RAISE = opmap["RAISE_VARARGS"]
 
 
 class UsersTraceback:
     """A context for the body of a public function that calls a function of the user's.
 
     If the user's function raises, the traceback goes from the user's call straight to it. An
-    error in gpulab itself keeps all its frames; one that gpulab raises on purpose says everything
-    in its message, and has none.
+    error in gpulab itself keeps all its frames; one that gpulab raises on purpose, by a ``raise``,
+    says everything in its message, and has none.
     """
 
     # A class and no generator: contextlib restores the traceback at the end. Python adds no entry
@@ -46,14 +58,62 @@ def drop_our_frames(error: BaseException) -> None:
             pending += [each.__cause__, each.__context__]
 
 
-def _from_users_frame(error: BaseException) -> TracebackType | None:
+def end_at_the_call(error: BaseException) -> None:
+    """Drop the traceback of an error that gpulab raises in the place of PyTorch or of CUDA.
+
+    Their checks have no frames of Python. Such an error comes from a ``raise`` of ours; any other
+    is a fault of gpulab, or comes from the user's code, and keeps its frames.
+    """
+    *_, last = _entries(error)
+    if _is_refusal(last):
+        each: BaseException | None = error
+        while each is not None:
+            each.__traceback__, each = None, each.__cause__
+
+
+def drop_this_frame(error: BaseException) -> None:
+    """Remove the frame of the function that caught ``error`` from its traceback.
+
+    For a function in the place of one of PyTorch's, which only calls that one.
+    """
+    error.__traceback__ = next(_entries(error)).tb_next
+
+
+def ends_at_the_call(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+    """Return a function whose errors show no frame of gpulab; see :func:`end_at_the_call`."""
+
+    @wraps(function)
+    def called(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            end_at_the_call(error)
+            raise
+
+    return called
+
+
+def _entries(error: BaseException) -> Iterator[TracebackType]:
     entry = error.__traceback__
-    while entry is not None and _is_ours(entry.tb_frame):
+    while entry is not None:
+        yield entry
         entry = entry.tb_next
-    if entry is None and not isinstance(error, GpulabError):
-        return error.__traceback__
-    return entry
 
 
-def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS
+def _from_users_frame(error: BaseException) -> TracebackType | None:
+    last = None
+    for entry in _entries(error):
+        if _package_of(entry) not in _OURS:
+            return entry
+        last = entry
+    return None if last is None or _is_refusal(last) else error.__traceback__
+
+
+def _package_of(entry: TracebackType) -> str:
+    return str(entry.tb_frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _is_refusal(entry: TracebackType) -> bool:
+    """Return whether gpulab itself raises the error there, by a ``raise``."""
+    is_raise = entry.tb_frame.f_code.co_code[entry.tb_lasti] == _RAISE
+    return is_raise and _package_of(entry) == "gpulab"

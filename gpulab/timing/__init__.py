@@ -12,7 +12,7 @@ from gpulab.timing._measure import measure
 from gpulab.timing._methods import METHODS, find_method, take_samples
 from gpulab.timing._options import DEFAULTS, FLOORS, MeasurementOptions, amount_of
 from gpulab.timing._samplers import Sampler
-from gpulab.timing._statement import amounts_in, run_setup, users_traceback, work_of
+from gpulab.timing._statement import amounts_in, run_setup, work_of
 from gpulab.timing.calibration import (
     Floor,
     floor,
@@ -51,6 +51,5 @@ __all__ = [
     "run_setup",
     "take_cpu_samples",
     "take_samples",
-    "users_traceback",
     "work_of",
 ]

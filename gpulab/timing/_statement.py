@@ -5,7 +5,6 @@ import inspect
 import linecache
 import re
 import sys
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -16,11 +15,10 @@ from gpulab.core.requirements import NOT_NEGATIVE
 from gpulab.device.work import Work
 from gpulab.timing._options import AUTO, refuse_uncallable
 
-__all__ = ["amounts_in", "run_setup", "users_traceback", "work_of"]
+__all__ = ["amounts_in", "run_setup", "work_of"]
 
 
 _SETUP, _STATEMENT = "<setup>", "<statement>"
-_OURS = (str(Path(__file__).parents[1]), "<frozen importlib")
 _FUNCTION = re.compile(r"(?P<script>.+\.py):(?P<function>[^\W\d]\w*)")
 
 
@@ -79,19 +77,13 @@ def _amount(option: str, text: str, names: Mapping[str, object]) -> float:
     return float(value)
 
 
-def users_traceback(error: BaseException) -> str:
-    """Return the text of an error's traceback without the frames of gpulab and of imports."""
-    report = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in report.stack if not frame.filename.startswith(_OURS)]
-    head = ["Traceback (most recent call last):\n"] if frames else []
-    stack = traceback.StackSummary.from_list(frames).format()
-    return "".join([*head, *stack, *report.format_exception_only()]).rstrip()
-
-
 def _compiled(text: str, filename: str, mode: str = "exec") -> CodeType:
     # Otherwise a traceback would have no source lines.
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    return compile(text, filename, mode)
+    try:
+        return compile(text, filename, mode)
+    except SyntaxError as error:
+        raise error.with_traceback(None) from None
 
 
 def _script(path: Path, names: dict[str, object]) -> ModuleType:

@@ -15,6 +15,7 @@ import torch
 
 from gpulab.core.errors import NotModelledError, VirtualGpuError
 from gpulab.core.torch_private import next_sequence_number
+from gpulab.core.tracebacks import ends_at_the_call
 from gpulab.happens_before import Snapshot, is_answer_used
 from gpulab.virtual._after_exit import lasting_class
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, active
@@ -95,6 +96,7 @@ class StreamBase:
             machine.hazards.host_wait_stream(self.core.key)
         return is_done
 
+    @ends_at_the_call
     def synchronize(self) -> None:
         """Block the host until everything in the stream is done."""
         machine = machine_with(self.core)
@@ -226,6 +228,7 @@ class EventBase:
             checker.host_wait(self.snapshot)
         return is_done
 
+    @ends_at_the_call
     def synchronize(self) -> None:
         """Block the host until the event is done."""
         if self.task is None:  # as above
@@ -246,6 +249,7 @@ class EventBase:
                 "operation not permitted on an event last recorded in a capturing stream"
             )
 
+    @ends_at_the_call
     def elapsed_time(self, other: Any) -> float:
         """Return the milliseconds from this event to ``other``; both must be done."""
         # PyTorch's checks, in its order and with its texts.

@@ -146,14 +146,20 @@ class DeferredValues:
         if self._operator.out_names:
             return self._call_with_out(args, kwargs)
         if self._wider is None:
-            return self._operator.compute(*args, **kwargs)
+            return self._computed(*args, **kwargs)
         wide = [_widen(arg, self._wider) for arg in args]
-        out = self._operator.compute(*wide, **kwargs)
+        out = self._computed(*wide, **kwargs)
         for arg, widened in zip(args, wide, strict=True):
             # An in-place operator such as addmm_() has changed the float32 copy.
             if widened is out and widened is not arg:
                 arg.copy_(widened)
         return out
+
+    def _computed(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._operator.compute(*args, **kwargs)
+        except (IndexError, RuntimeError) as error:  # as CUDA would find wrong values
+            raise error.with_traceback(None) from None
 
     def _call_with_out(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         # On a GPU the statistics are float32 beside half precision. CPU kernels refuse to write
@@ -173,7 +179,7 @@ class DeferredValues:
         if self._wider is not None:
             args = [_widen(arg, self._wider) for arg in args]
             fresh = {name: _widen(item, self._wider) for name, item in fresh.items()}
-        out = self._operator.compute(*args, **{**kwargs, **fresh})
+        out = self._computed(*args, **{**kwargs, **fresh})
         for name, written in fresh.items():
             _copy(kwargs[name], written)
         return out

@@ -5,13 +5,12 @@ One file, because the handlers of single operators and the common path call one 
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from traceback import walk_tb
 from typing import Any, cast
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpulab.core.errors import GpulabError, NotModelledError
+from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import (
     Overload,
     arguments_of,
@@ -26,6 +25,7 @@ from gpulab.core.torch_private import (
     to_copy,
     unsafe_index_put,
 )
+from gpulab.core.tracebacks import end_at_the_call
 from gpulab.virtual._generators import generator_in, require_host, without_generator
 from gpulab.virtual.dispatch._copies import (
     copy_across,
@@ -73,11 +73,6 @@ from gpulab.virtual.tensors import (
 aten = torch.ops.aten
 
 _CPU = torch.device("cpu")
-# Where a call is compared with what PyTorch takes.
-_REFUSING = frozenset(
-    f"gpulab.virtual.{name}"
-    for name in ("dispatch._meta_execution", "dispatch._placement", "operators._argument_checks")
-)
 
 
 class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
@@ -103,17 +98,8 @@ class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's
         except Exception as error:
             # As on a CUDA GPU, where PyTorch's checks have no frames of Python: the traceback
             # ends at the line of the call. This method gets no entry by raising it again.
-            if _is_of_the_call(error):
-                error.__traceback__ = None
+            end_at_the_call(error)
             raise
-
-
-def _is_of_the_call(error: Exception) -> bool:
-    """Return whether a call was refused for its arguments; any other error may be our fault."""
-    frames = (frame for frame, _line in walk_tb(error.__traceback__))
-    return isinstance(error, GpulabError) or any(
-        frame.f_globals.get("__name__") in _REFUSING for frame in frames
-    )
 
 
 def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -440,7 +426,10 @@ def _check_errors(func: Any, args: Any, kwargs: Any) -> None:
     read_back(info.storage_block.gpu)
     # PyTorch's own function looks at the flags, and raises its own error.
     if info.has_values:
-        func(reference(info).view(), *args[1:], **kwargs)
+        try:
+            func(reference(info).view(), *args[1:], **kwargs)
+        except RuntimeError as error:
+            raise error.with_traceback(None) from None
 
 
 def _zero_tangent(func: Any, args: Any, kwargs: Any) -> Any:

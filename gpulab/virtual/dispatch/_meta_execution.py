@@ -78,7 +78,7 @@ def execute_on_meta(
     ) as error:
         # Our own operators run PyTorch's layers, and raise the errors of these.
         if namespace == "gpulab":
-            raise
+            raise error.with_traceback(None) from None
         if namespace != "aten":
             raise not_modelled(operator) from error
         return _execute_or_refuse(operator, args, kwargs, error)
@@ -101,7 +101,7 @@ def _execute_on_cpu(
         wider = operator.model.wider_types
         may_differ = any(isinstance(arg, torch.Tensor) and arg.dtype in wider for arg in args)
         if is_about_arguments(error) and not may_differ:
-            raise
+            raise error.with_traceback(None) from None
         raise not_modelled(operator) from error
 
 
@@ -117,10 +117,11 @@ def _execute_or_refuse(
         return _execute_on(operator, args, kwargs, _CPU)
     except NotImplementedError:
         # The CPU has no kernel for it either, so the first error says more.
-        raise error from None
+        raise error.with_traceback(None) from None
     except RuntimeError as same:
         # The text of a check without one says less.
-        raise (error if "to be true, but got false" in str(same) else same) from None
+        told = error if "to be true, but got false" in str(same) else same
+        raise told.with_traceback(None) from None
 
 
 def _execute_on(

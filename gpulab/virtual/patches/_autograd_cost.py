@@ -8,6 +8,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from gpulab.core.interrupts import opening
 from gpulab.core.torch_private import CheckpointHooks, engine_run_backward
+from gpulab.core.tracebacks import drop_this_frame
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.simulator import Machine, is_owner
 
@@ -52,6 +53,9 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         host.begin_backward()
         try:
             return run_backward(outputs, *args, **kwargs)
+        except Exception as error:
+            drop_this_frame(error)
+            raise
         finally:
             host.end_backward()
             layers.end_pass()

@@ -6,12 +6,14 @@ give it gradients. At the end, the stream that was current at ``backward()`` wai
 
 import gc
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 
 from gpulab.core.interrupts import Undo, contextmanager, opening
 from gpulab.core.torch_private import overrides_stale_streams, sequence_number
+from gpulab.core.tracebacks import drop_this_frame
 from gpulab.happens_before import Snapshot
 from gpulab.virtual._streams import has_changed, make_current, stream_at
 from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
@@ -29,12 +31,16 @@ def install(machine: Machine, undo: Undo) -> None:
         # hooks on its nodes, which would slow each backward pass down.
         # The values of a recurrent layer's gradients come from a pass of the simulator's own.
         is_program = is_owner() and not machine.values.event_queue.is_in_action
-        if not (is_program and any(has_changed(gpu) for gpu in machine.gpus)):
-            return run_backward(outputs, *args, **kwargs)
+        has_streams = is_program and any(has_changed(gpu) for gpu in machine.gpus)
         # A leaf among the outputs has no node; its gradient needs no stream of its own.
         roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
-        with _Pass(machine).over([node for node in roots if node is not None]):
-            return run_backward(outputs, *args, **kwargs)
+        nodes = [node for node in roots if node is not None]
+        try:
+            with _Pass(machine).over(nodes) if has_streams else nullcontext():
+                return run_backward(outputs, *args, **kwargs)
+        except Exception as error:
+            drop_this_frame(error)
+            raise
 
     vars(torch.autograd)["_engine_run_backward"] = run
     undo.callback(vars(torch.autograd).update, _engine_run_backward=run_backward)

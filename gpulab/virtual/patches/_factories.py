@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from gpulab.core.torch_private import DeviceContext, function_modes
+from gpulab.core.tracebacks import ends_at_the_call
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
@@ -30,7 +31,8 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     for name, factory in factories.items():
         factory.__name__ = name
     default_type = _set_default_type(torch.set_default_tensor_type)
-    return [(torch, {**factories, "set_default_tensor_type": default_type})]
+    names = {**factories, "set_default_tensor_type": default_type}
+    return [(torch, {name: ends_at_the_call(function) for name, function in names.items()})]
 
 
 def _target(machine: Machine, device: Any) -> torch.device | None:
@@ -63,7 +65,7 @@ def _tensor(machine: Machine, original: Any) -> Callable[..., Any]:
     ) -> torch.Tensor:
         target = _target(machine, device)
         if isinstance(data, torch.Tensor):
-            warnings.warn(_COPY_ADVICE, UserWarning, stacklevel=2)
+            warnings.warn(_COPY_ADVICE, UserWarning, stacklevel=3)
             result = data.detach().to(target or data.device, dtype or data.dtype, copy=True)
         else:
             result = _from_numbers(partial(original, device="cpu"), data, dtype)
@@ -81,11 +83,11 @@ def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     # would take longer than the call.
     try:
         result: torch.Tensor = original(data, dtype=dtype)
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError) as error:
         dtypes: set[torch.dtype] = set()
         numbers = _read(data, dtypes)
         if not dtypes:
-            raise
+            raise error.with_traceback(None) from None
         result = original(numbers, dtype=dtype or _common(dtypes))
     return result
 

@@ -20,6 +20,7 @@ from gpulab.core.torch_private import (
     next_sequence_number,
     set_grad_enabled,
 )
+from gpulab.core.tracebacks import drop_this_frame
 from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
 from gpulab.virtual.simulator import Host, Machine, is_owner
 
@@ -51,21 +52,29 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
             host.charge("loader batch")
         return plain_next(self)
 
+    return [
+        (C, {"_set_grad_enabled": set_grad_mode}),
+        (LoaderIterator, {"__next__": next_batch}),
+        (torch.optim.Optimizer, {"zero_grad": zero_optimizer}),
+        (torch.nn.Module, {"zero_grad": zero_module, "_call_impl": _calling(host)}),
+        *_bookkeeping(host),
+    ]
+
+
+def _calling(host: Host) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_owner():
             host.charge("module")
             n_hooks = sum(map(len, module_hooks(self)))
             if n_hooks:
                 host.charge("hook", n_hooks)
-        return call_module(self, *args, **kwargs)
+        try:
+            return call_module(self, *args, **kwargs)
+        except BaseException as error:
+            drop_this_frame(error)
+            raise
 
-    return [
-        (C, {"_set_grad_enabled": set_grad_mode}),
-        (LoaderIterator, {"__next__": next_batch}),
-        (torch.optim.Optimizer, {"zero_grad": zero_optimizer}),
-        (torch.nn.Module, {"zero_grad": zero_module, "_call_impl": call}),
-        *_bookkeeping(host),
-    ]
+    return call
 
 
 def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from gpulab.core.torch_private import (
     innermost,
     parse_to,
 )
+from gpulab.core.tracebacks import drop_this_frame, ends_at_the_call
 from gpulab.happens_before import user_site
 from gpulab.happens_before.tensor_accesses import host_access
 from gpulab.virtual._streams import index_of
@@ -165,7 +166,7 @@ def _moves(machine: Machine) -> dict[str, Any]:
         inner = innermost(self)
         return numbered_device(self) if inner is self else inner.get_device()
 
-    return {"to": to, "cuda": cuda, "get_device": get_device}
+    return {"to": ends_at_the_call(to), "cuda": ends_at_the_call(cuda), "get_device": get_device}
 
 
 def _parse_to(
@@ -250,7 +251,11 @@ def _factory(original: Any, *, follows_default: bool) -> Any:
         # A real meta tensor, as for a model whose weights are loaded later.
         if isinstance(device, (str, torch.device)) and torch.device(device).type == "meta":
             return _undispatched(lambda: original(*args, **kwargs))
-        return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
+        try:
+            return original(*args, **kwargs)  # type: ignore[no-any-return] # torch's own function
+        except Exception as error:
+            drop_this_frame(error)
+            raise
 
     return make
 

@@ -8,6 +8,7 @@ import torch
 
 from gpulab.core.interrupts import Undo
 from gpulab.core.torch_private import C
+from gpulab.core.tracebacks import ends_at_the_call
 from gpulab.virtual._after_exit import borrow
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._streams import (
@@ -141,8 +142,9 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     layers = WholeLayers(machine)
+    functions = {**_devices(machine), **_streams(machine), **_accelerator(machine), **_tuning()}
     return [
-        (C, {**_devices(machine), **_streams(machine), **_accelerator(machine), **_tuning()}),
+        (C, {name: ends_at_the_call(function) for name, function in functions.items()}),
         (torch.cuda, _cuda_functions(machine)),
         (
             torch.accelerator,

@@ -11,6 +11,7 @@ import torch.cuda.comm  # importing torch does not import it
 
 from gpulab.core.errors import NotModelledError, NotModelledNameError
 from gpulab.core.torch_private import C, ScriptModule
+from gpulab.core.tracebacks import ends_at_the_call
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor
 
@@ -237,6 +238,7 @@ def _guard(name: str, original: Any) -> Any:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
+    @ends_at_the_call
     def refused(*_args: object, **_kwargs: object) -> Any:
         raise unsupported_error(name)
 

@@ -20,6 +20,7 @@ from gpulab.core.torch_private import (
     make_wrapper_subclass,
     set_data,
 )
+from gpulab.core.tracebacks import drop_this_frame, ends_at_the_call
 from gpulab.happens_before import MemoryAccess
 from gpulab.virtual.simulator import active
 from gpulab.virtual.tensors._storage import Reference, Storage, TensorLayout
@@ -111,14 +112,22 @@ class VirtualTensor(torch.Tensor):
         return self.storage_block.address + self.offset * self.dtype.itemsize
 
     def __getitem__(self, index: Any) -> Any:
-        return super().__getitem__(_on_host(index))
+        try:
+            return super().__getitem__(_on_host(index))
+        except Exception as error:
+            drop_this_frame(error)
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, _NUMBERS):
             # As for a CUDA tensor. C++ would make it on the tensor's device, which it takes for
             # meta, and so launch a kernel that writes it.
             value = _number_on_host(value, self.dtype)
-        super().__setitem__(_on_host(index), value)
+        try:
+            super().__setitem__(_on_host(index), value)
+        except Exception as error:
+            drop_this_frame(error)
+            raise
 
     def apply_(self, *_functions: Any) -> Any:
         """Raise the TypeError that PyTorch raises for a CUDA tensor."""
@@ -132,6 +141,7 @@ class VirtualTensor(torch.Tensor):
         """Copy the values to the host and return them as a nested list."""
         return self.detach().cpu().tolist()
 
+    @ends_at_the_call
     def numpy(self, *, force: bool = False) -> Any:
         """Return an array if ``force`` is set; otherwise raise TypeError as PyTorch does."""
         if force:
