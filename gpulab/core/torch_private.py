@@ -73,7 +73,6 @@ rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
 device_index: Any = torch.cuda._utils._get_device_index
 _eval_frame: Any = torch._C._dynamo.eval_frame  # what the compiler looks at
 Overload: Any = torch._ops.OpOverload  # the class of operators with a schema
-autograd_node: Any = torch._C._current_autograd_node
 # A range that PyTorch's profiler records, and the switch of what it records on this thread.
 RecordedRange: Any = torch._C._profiler._RecordFunctionFast
 record_ranges: Any = torch._C._autograd._enable_record_function
@@ -115,7 +114,6 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 flash_attention_for_cpu_backward: Any = (
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 )
-safe_softmax: Any = torch.ops.aten._safe_softmax.default
 record_operator: Any = torch._C._profiler._RecordFunctionFast
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default

@@ -7,6 +7,7 @@ from gpulab.virtual.dispatch._copies import (
     read_back,
     require_values,
 )
+from gpulab.virtual.dispatch._deferred_values import seeded
 from gpulab.virtual.dispatch._dispatcher import (
     VirtualMode,
     dispatch,
@@ -31,5 +32,6 @@ __all__ = [
     "read_back",
     "require_deterministic",
     "require_values",
+    "seeded",
     "storage_of",
 ]

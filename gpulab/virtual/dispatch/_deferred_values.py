@@ -122,7 +122,7 @@ class DeferredValues:
                 self._compute_into(target, *self._operator.into)
                 return
         if self._operator.is_random:
-            with _seeded(seed):
+            with seeded(seed):
                 out = self._call()
         else:
             out = self._call()
@@ -220,7 +220,7 @@ def conjugating_lazily() -> Iterator[None]:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Seed the CPU's generator inside the block, and restore the program's state afterwards."""
     before = torch.get_rng_state()
     torch.default_generator.manual_seed(seed)

@@ -1,6 +1,7 @@
 """Execute the plan of an operator call: allocate its results and launch its kernels."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -51,15 +52,13 @@ _SIMULATED_S = 50e-6
 def execute_plan(plan: ExecutionPlan, call: DispatchedCall) -> Any:
     """Allocate the results of a call, launch its kernels, and return the results."""
     machine, tensors, effects = active(), call.tensors, plan.effects
-    # Before the host is charged, because it may end a layer whose operators were free.
-    if machine.follow_backward is not None and machine.host.n_backward:
-        machine.follow_backward()
-    machine.host.begin_operator(
-        call.operator,
-        next_sequence_number(),
-        launch_ns=plan.launch_ns,
-        takes_lists=call.operator.is_over_lists,
-    )
+    with machine.host.uncharged() if call.operator.model.is_recurrent else nullcontext():
+        machine.host.begin_operator(
+            call.operator,
+            next_sequence_number(),
+            launch_ns=plan.launch_ns,
+            takes_lists=call.operator.is_over_lists,
+        )
     if call.operator.model.n_inside:
         machine.host.charge("operator inside another", call.operator.model.n_inside)
     # Before the reshapes: a tensor that grows gets new storage, and the reads are of the old one.
@@ -137,7 +136,9 @@ def _launch(  # noqa: PLR0913 # what a call and its plan consist of
     missing: MissingValues | None,
 ) -> None:
     tensors = call.tensors
-    machine.host.estimated_real_s += _SIMULATED_S + (plan.host_s if missing is None else 0.0)
+    n_simulated = 1 + len(work.before) if call.operator.model.is_recurrent else 1
+    machine.host.estimated_real_s += n_simulated * _SIMULATED_S
+    machine.host.estimated_real_s += plan.host_s if missing is None else 0.0
     read = [tensors[i] for i in plan.effects.reads]
     changed = [tensors[i] for i in plan.effects.writes]
     written = changed + [results[i] for i in plan.effects.new_results]

@@ -8,9 +8,9 @@ of a call: FLOPs, bytes, rows, tiles, and the point on the surfaces of measured 
 from gpulab.virtual.operators._host_reads import MASKS, HostRead, When
 from gpulab.virtual.operators._index_ranges import IndexRange
 from gpulab.virtual.operators._lowering import libraries_used, lower
-from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun
-from gpulab.virtual.operators._models import MODELS
-from gpulab.virtual.operators._operator_call import CallArguments
+from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun, OperatorModel
+from gpulab.virtual.operators._models import MODELS, add_model
+from gpulab.virtual.operators._operator_call import CallArguments, OperatorCall
 from gpulab.virtual.operators._operators import (
     Operator,
     operator_of,
@@ -27,7 +27,10 @@ __all__ = [
     "HostRead",
     "IndexRange",
     "Operator",
+    "OperatorCall",
+    "OperatorModel",
     "When",
+    "add_model",
     "libraries_used",
     "lower",
     "operator_of",

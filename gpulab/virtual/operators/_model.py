@@ -124,6 +124,9 @@ class OperatorModel:
         Position of an argument that has values even if the other arguments have none.
     autocast
         To which type autocast casts its arguments.
+    is_recurrent
+        Whether it stands for a recurrent layer as a whole. Its launches contain all the host's
+        time, and its values are computed however long that takes.
     """
 
     lowering: Lowering = elementwise
@@ -157,6 +160,7 @@ class OperatorModel:
     nondeterministic: Alert | None = None
     flag_at: int | None = None
     autocast: Autocast | None = None
+    is_recurrent: bool = False
 
     @property
     def wider_types(self) -> dict[torch.dtype, torch.dtype]:

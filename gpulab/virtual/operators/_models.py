@@ -21,6 +21,11 @@ _DEFAULT = OperatorModel()
 _OVER_LISTS = OperatorModel(lowering=_layers.foreach, surface=_layers.FOREACH)
 
 
+def add_model(name: str, model: OperatorModel) -> None:
+    """Add the model of an operator of our own."""
+    MODELS[name] = model
+
+
 def model_of(name: str) -> OperatorModel:
     """Return the model of an operator, by its name without overload and trailing underscore."""
     default = _OVER_LISTS if name.startswith("_foreach") else _DEFAULT

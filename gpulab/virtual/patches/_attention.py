@@ -2,9 +2,11 @@
 
 PyTorch chooses a fused kernel only for CUDA tensors. Here the CPU's flash attention operator takes
 its place: it has the same results and gradients, and the cost model treats it like the kernel that
-CUDA would choose for the type.
+CUDA would choose for the type. That operator has no dropout, no grouped queries and no gradient of
+a mask. With one of these, attention is one operator of ours.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,10 +19,11 @@ from gpulab.core.torch_private import (
     nested_from_mask_left_aligned,
     record_operator,
 )
-from gpulab.virtual._whole_layers import WholeLayers
+from gpulab.core.tracebacks import drop_this_frame
 from gpulab.virtual.dispatch import read_back
-from gpulab.virtual.operators import lower, operator_of
-from gpulab.virtual.patches._dropped_attention import DroppedAttention
+from gpulab.virtual.operators import OperatorCall, lower, operator_of
+from gpulab.virtual.patches._autocast import cast_for_layer
+from gpulab.virtual.patches._library_layers import LibraryLayer
 from gpulab.virtual.simulator import Machine, is_owner
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import VirtualTensor, layout
@@ -32,7 +35,7 @@ _TYPES = _HALVES | {torch.float32}
 _LONGEST_DEPTH = 256
 
 
-def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
     """Return the replacement of ``scaled_dot_product_attention``."""
     original = C_nn.scaled_dot_product_attention
 
@@ -46,51 +49,41 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
         scale: float | None = None,
         enable_gqa: bool = False,  # noqa: FBT001, FBT002 # torch's signature
     ) -> torch.Tensor:
-        if isinstance(query, VirtualTensor) and torch.is_autocast_enabled("cuda"):
-            query, key, value = _cast(query), _cast(key), _cast(value)
-            attn_mask = attn_mask if attn_mask is None else _cast(attn_mask)
+        if isinstance(query, VirtualTensor):
+            query, key, value = cast_for_layer((query, key, value))
+            if attn_mask is not None:
+                (attn_mask,) = cast_for_layer((attn_mask,))
         is_grouped = (
             enable_gqa and query.dim() == key.dim() == _N_DIMS and (query.size(1) != key.size(1))
         )
-        # CUDA's kernel for halves has dropout and grouped queries, that for float32 has dropout.
-        # All have the gradient of a mask. The CPU's operator has nothing of it.
         is_learnt = attn_mask is not None and attn_mask.requires_grad
-        is_whole = dropout_p > 0 or is_grouped or is_learnt
         is_fused = _is_eligible(query, key, value, attn_mask, is_grouped=is_grouped)
-        if not is_fused or (is_whole and not is_owner()):
-            plain: torch.Tensor = original(
-                *(query, key, value, attn_mask, dropout_p, is_causal),
-                scale=scale,
-                enable_gqa=enable_gqa,
-            )
-            return plain
-
-        def attend() -> torch.Tensor:
-            if dropout_p or is_learnt:
-                factor = query.size(-1) ** -0.5 if scale is None else scale
-                function: Any = DroppedAttention
-                dropped: torch.Tensor = function.apply(
-                    query, *repeated(), attn_mask, dropout_p, is_causal, factor
+        is_whole = is_fused and (dropout_p > 0 or is_grouped or is_learnt)
+        try:
+            if not is_fused or (is_whole and not is_owner()):
+                plain: torch.Tensor = original(
+                    *(query, key, value, attn_mask, dropout_p, is_causal),
+                    scale=scale,
+                    enable_gqa=enable_gqa,
                 )
-                return dropped
-            mask = _as_numbers(attn_mask, query)
-            out: torch.Tensor = flash_attention_for_cpu(
-                query, *repeated(), 0.0, is_causal, attn_mask=mask, scale=scale
-            )[0]
-            return out
-
-        def repeated() -> tuple[torch.Tensor, torch.Tensor]:
-            return (_repeated(key, query), _repeated(value, query)) if is_grouped else (key, value)
-
-        if is_whole:
-            machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
-            works = _kernels(query, key, value, is_causal)
-            # The profiler gives kernels to the operator in which they are launched.
-            with record_operator("aten::scaled_dot_product_attention"):
-                attended: torch.Tensor = layers.run(attend, *works)
-                attended.detach()  # an operator after the launches, at which the range may end
-            return attended
-        return attend()
+                return plain
+            if not is_whole:
+                mask = _as_numbers(attn_mask, query)
+                out: torch.Tensor = flash_attention_for_cpu(
+                    query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale
+                )[0]
+                return out
+        except Exception as error:
+            drop_this_frame(error)
+            raise
+        factor = query.size(-1) ** -0.5 if scale is None else scale
+        tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
+        # The profiler gives kernels to the operator in which they are launched.
+        with record_operator("aten::scaled_dot_product_attention"):
+            (attended,) = _ATTENTION.run(
+                (dropout_p, is_causal, factor), tensors, n_results=1, is_random=dropout_p > 0
+            )
+        return attended
 
     left_aligned = nested_from_mask_left_aligned
 
@@ -108,39 +101,44 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
     return [(functional, names), (C_nn, names), (torch, nested)]
 
 
-def _kernels(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    is_causal: bool,  # noqa: FBT001 # as torch's
-) -> tuple[list[KernelWork], list[KernelWork]]:
-    """Return the kernels of attention forward and backward."""
+def _compute(
+    dropout_p: float,
+    is_causal: bool,  # noqa: FBT001 # the operator passes arguments by position
+    scale: float,
+    tensors: list[torch.Tensor],
+) -> list[torch.Tensor]:
+    """Return the result of attention, and what CUDA's kernels keep: the sums of the weights."""
+    query, key, value, *masks = tensors
+    mask = masks[0] if masks else None
+    out = functional.scaled_dot_product_attention(
+        *(query, key, value, mask, dropout_p, is_causal), scale=scale, enable_gqa=True
+    )
+    # CUDA's kernels write the heads of a query side by side.
+    out = out.transpose(1, 2).contiguous().transpose(1, 2)
+    return [out, query.new_empty(query.shape[:-1], dtype=torch.float32)]
+
+
+def _kernels(call: OperatorCall, *, is_backward: bool) -> list[KernelWork]:
+    """Return the kernels of attention forward or backward."""
+    _, is_causal, _, (query, key, value, *_) = call.args[:4]
     q, k, v = (layout(tuple(x.shape), x.stride(), x.dtype) for x in (query, key, value))
     sums = layout(q.sizes[:-1], q.strides[:-1], torch.float32)
-    args = (query, key, value, 0.0, is_causal)
-    forward = lower(
-        operator_of(flash_attention_for_cpu.default), args, {}, query, ([q, k, v], [q, sums])
-    )
-    back_args = (query, query, key, value, query, query, 0.0, is_causal)
-    backward = lower(
-        operator_of(flash_attention_for_cpu_backward),
-        back_args,
-        {},
-        query,
-        ([q, q, k, v, q, sums], [q, k, v]),
-    )
-    return [*forward.before, forward], [*backward.before, backward]
+    operator, layouts = flash_attention_for_cpu.default, ([q, k, v], [q, sums])
+    args: tuple[Any, ...] = (query, key, value, 0.0, is_causal)
+    if is_backward:
+        operator, layouts = flash_attention_for_cpu_backward, ([q, q, k, v, q, sums], [q, k, v])
+        args = (query, query, key, value, query, query, 0.0, is_causal)
+    work = lower(operator_of(operator), args, {}, query, layouts)
+    return [*work.before, work]
 
 
-def _cast(item: torch.Tensor) -> torch.Tensor:
-    """Return an argument in autocast's type; attention is in CUDA's list of operators to cast."""
-    is_cast = item.is_floating_point() and item.dtype is not torch.float64
-    return item.to(torch.get_autocast_dtype("cuda")) if is_cast else item
-
-
-def _repeated(item: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    """Return keys or values repeated, so that every head of the query has its own."""
-    return item.repeat_interleave(query.size(1) // item.size(1), dim=1)
+_ATTENTION = LibraryLayer(
+    "attention",
+    "float dropout_p, bool is_causal, float scale",
+    _compute,
+    partial(_kernels, is_backward=False),
+    partial(_kernels, is_backward=True),
+)
 
 
 def _is_eligible(

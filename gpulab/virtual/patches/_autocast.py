@@ -67,15 +67,17 @@ def install(_machine: Machine, undo: Undo) -> None:
     _follow()
 
 
-def cast_for_recurrence(tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-    """Return the tensors of a recurrent layer in the type that autocast gives them.
+def cast_for_layer(
+    tensors: Sequence[torch.Tensor], dtype: torch.dtype | None = None
+) -> Sequence[torch.Tensor]:
+    """Return the tensors of a layer in the type that autocast gives them, by default its own.
 
     For a layer that is computed as a whole, which PyTorch does not pass through autocast.
     """
     if not torch.is_autocast_enabled("cuda"):
         return tensors
     with exclude_keys(autocast_keys):
-        cast: Sequence[torch.Tensor] = _cast(tensors, torch.float16, use_cache=False)
+        cast: Sequence[torch.Tensor] = _cast(tensors, dtype or _lower_type(), use_cache=not dtype)
         return cast
 
 

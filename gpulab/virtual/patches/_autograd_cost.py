@@ -9,17 +9,14 @@ from torch.autograd.graph import saved_tensors_hooks
 from gpulab.core.interrupts import opening
 from gpulab.core.torch_private import CheckpointHooks, engine_run_backward
 from gpulab.core.tracebacks import drop_this_frame
-from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.simulator import Machine, is_owner
 
 
-def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for what starts autograd's engine, and for hooks of saved tensors.
 
     The engine spends its whole host time before the first gradient is launched, not between
     launches.
-
-    A layer that a library runs as a whole counts as one node.
     """
     run_backward = engine_run_backward
     set_hooks = saved_tensors_hooks.__init__
@@ -47,7 +44,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             return run_backward(outputs, *args, **kwargs)
         # Counted before the pass, which frees the graph while it runs.
         operators, n_leaves = nodes_behind(tensors)
-        host.charge("backward node", layers.count(operators))
+        host.charge("backward node", len(operators))
         host.charge("backward leaf", n_leaves)
         # A hook or a checkpoint may run backward inside backward.
         host.begin_backward()
@@ -58,7 +55,6 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             raise
         finally:
             host.end_backward()
-            layers.end_pass()
 
     return [
         (torch.autograd, {"_engine_run_backward": run}),

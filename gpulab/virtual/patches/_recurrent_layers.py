@@ -1,33 +1,36 @@
-"""Charge LSTM, GRU and plain RNN layers as the kernels that cuDNN runs for a whole layer.
+"""LSTM, GRU and plain RNN layers, which cuDNN runs as a whole, and the cells of LSTM and GRU.
 
-For virtual tensors PyTorch decomposes these layers into about twenty operators for each time step.
-Those operators compute the values and gradients, but they are not what a CUDA GPU would run. The
-same holds for the cells of LSTM and GRU, which take two matmuls and one kernel of PyTorch.
+A cell takes two matmuls and one kernel of PyTorch.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._pytree import tree_leaves
 
-from gpulab.core.torch_private import allows_tf32, variable_functions
-from gpulab.virtual._whole_layers import WholeLayers
-from gpulab.virtual.patches._whole_recurrence import recurrent_call
-from gpulab.virtual.simulator import fitted_costs, is_owner
+from gpulab.core.torch_private import variable_functions
+from gpulab.core.tracebacks import drop_this_frame
+from gpulab.virtual.operators import OperatorCall
+from gpulab.virtual.patches._autocast import cast_for_layer
+from gpulab.virtual.patches._library_layers import LibraryLayer
+from gpulab.virtual.simulator import Machine, fitted_costs, is_owner
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
 from gpulab.virtual.tensors import VirtualTensor
 
 # Gates of a cell: the number of rows of the weights for each hidden unit.
-_N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+_N_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1, "lstm_cell": 4, "gru_cell": 3}
+_LAYERS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+# The numbers of each hidden unit that PyTorch's kernel of a cell keeps for the gradients.
+_N_KEPT = {"lstm_cell": 4, "gru_cell": 5}
 # Host time of a call, of its backward pass, of each layer and direction, and of each kernel. They
 # are fitted so that two programs with LSTMs take as long as on the host of an H200.
 _CALL_NS, _BACKWARD_NS, _LAYER_NS, _STEP_NS = 200_000, 750_000, 130_000, 10_500
 # With at most this many hidden units, one kernel of cuDNN computes all time steps.
 _MOST_PERSISTENT = 128
-# Gates of the cells for which PyTorch has a kernel of its own, and the host time of a launch.
-_CELLS = {"lstm_cell": 4, "gru_cell": 3}
+# The host time of a launch of a cell, without the operator's own.
 _LAUNCH_NS = 5_000
 
 
@@ -42,61 +45,146 @@ class _Sizes(NamedTuple):
     arithmetic: str
 
 
-def replacements(layers: WholeLayers) -> list[tuple[Any, dict[str, Any]]]:
-    """Return the replacements for PyTorch's recurrent layers."""
-    layer_functions = {name: _replacement(name, layers) for name in _N_GATES}
-    layer_functions |= {name: _cell_replacement(name, layers) for name in _CELLS}
-    return [(variable_functions, layer_functions), (torch, layer_functions)]
+def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the replacements for PyTorch's recurrent layers and cells."""
+    functions = {name: _layer(name) for name in _LAYERS}
+    functions |= {name: _cell(name, machine) for name in _N_KEPT}
+    return [(variable_functions, functions), (torch, functions)]
 
 
-def _replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
+def _layer(name: str) -> Callable[..., Any]:
     plain = getattr(torch, name)
 
     def recurrent(*args: Any, **kwargs: Any) -> Any:
         # Without cuDNN, PyTorch decomposes the layer on a CUDA GPU, too.
-        is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
-        if kwargs or not (is_virtual and is_owner() and torch.backends.cudnn.enabled):
-            return plain(*args, **kwargs)
-        forward, backward = _kernels(_N_GATES[name], args)
-        layer = recurrent_call(name, args)
-        call = layer.run if layer.is_whole else lambda: plain(*args)
-        return layers.run(call, forward, backward)
+        is_whole = not kwargs and torch.backends.cudnn.enabled and _is_virtual(args)
+        try:
+            return _run_layer(name, args) if is_whole else plain(*args, **kwargs)
+        except Exception as error:
+            drop_this_frame(error)
+            raise
 
     return recurrent
 
 
-def _cell_replacement(name: str, layers: WholeLayers) -> Callable[..., Any]:
+def _run_layer(name: str, args: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
+    # The overload for packed sequences has its weights where the other one has a bool.
+    is_packed = not isinstance(args[3], bool)
+    lengths = args[1].tolist() if is_packed else []
+    states, weights, has_biases, n_layers, dropout, is_training, both_ways = args[
+        1 + is_packed : 8 + is_packed
+    ]
+    states = [states] if isinstance(states, torch.Tensor) else states
+    is_random = dropout > 0 and is_training and n_layers > 1
+    options = (
+        *(name, len(states), lengths, has_biases, n_layers, dropout if is_random else 0.0),
+        *(both_ways, not is_packed and args[8]),
+    )
+    tensors = cast_for_layer((args[0], *states, *weights), torch.float16)
+    return _RECURRENCE.run(options, tensors, n_results=1 + len(states), is_random=is_random)
+
+
+def _cell(name: str, machine: Machine) -> Callable[..., Any]:
     plain = getattr(torch, name)
 
     def cell(*args: Any, **kwargs: Any) -> Any:
-        is_virtual = bool(args) and isinstance(args[0], VirtualTensor)
-        if kwargs or not (is_virtual and is_owner()):
+        if kwargs or not _is_virtual(args):
             return plain(*args, **kwargs)
-        x, weight = args[0], args[2]
-        n_gates, batch = _CELLS[name], x.shape[0] if x.dim() > 1 else 1
-        n_rows, n_in = weight.shape
-        sizes = _Sizes(1, batch, n_in, n_rows // n_gates, n_gates, _arithmetic(x.dtype))
-        return layers.run(lambda: plain(*args), _cell_forward(sizes), _cell_backward(sizes))
+        x, states, *weights = args
+        states = [states] if isinstance(states, torch.Tensor) else states
+        weights = [item for item in weights if item is not None]
+        # For each of the three kernels, with the views of the weights.
+        costs, is_recorded = fitted_costs(), torch.is_grad_enabled()
+        host_ns = costs["recorded operator" if is_recorded else "operator"]
+        host_ns += costs["view"] + is_recorded * 2 * costs["recording"]
+        machine.host.spend(int(3 * host_ns))
+        tensors = cast_for_layer((x, *states, *weights))
+        results = _CELL.run((name, len(states)), tensors, n_results=len(states))
+        return results if len(states) > 1 else results[0]
 
     return cell
 
 
-def _cell_forward(sizes: _Sizes) -> list[KernelWork]:
-    n_rows, costs = sizes.n_gates * sizes.n_hidden, fitted_costs()
-    is_recorded = torch.is_grad_enabled()
-    # Two views and two matmuls with them, and the cell's kernel.
-    host_ns = _LAUNCH_NS + costs["recorded operator" if is_recorded else "operator"]
-    host_ns += costs["view"] + is_recorded * 2 * costs["recording"]
+def _is_virtual(args: Any) -> bool:
+    """Return whether all tensors of a call are on the virtual GPU.
+
+    Inside ``torch.func`` some are wrapped, and only PyTorch's operators can unwrap them. The
+    lengths of packed sequences are on the host.
+    """
+    tensors = [item for item in tree_leaves(args) if isinstance(item, torch.Tensor)]
+    floating = [item for item in tensors if item.is_floating_point()]
+    return is_owner() and all(isinstance(item, VirtualTensor) for item in floating)
+
+
+def _compute(  # noqa: PLR0913, PLR0917 # those of the operator
+    kind: str,
+    n_states: int,
+    lengths: list[int],
+    has_biases: bool,  # noqa: FBT001 # as above
+    n_layers: int,
+    dropout: float,
+    both_ways: bool,  # noqa: FBT001 # as above
+    batch_first: bool,  # noqa: FBT001 # as above
+    tensors: list[torch.Tensor],
+) -> list[torch.Tensor]:
+    x, *others = tensors
+    states: Any = others[:n_states] if kind == "lstm" else others[0]
+    options = (has_biases, n_layers, dropout, dropout > 0, both_ways)
+    plain = getattr(variable_functions, kind)
+    if lengths:
+        on_host = torch.tensor(lengths, device="cpu")
+        return list(plain(x, on_host, states, others[n_states:], *options))
+    return list(plain(x, states, others[n_states:], *options, batch_first))
+
+
+def _compute_cell(kind: str, n_states: int, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    x, *others = tensors
+    states: Any = others[:n_states] if kind == "lstm_cell" else others[0]
+    results = getattr(variable_functions, kind)(x, states, *others[n_states:])
+    results = [results] if isinstance(results, torch.Tensor) else results
+    return [*results, results[0].new_empty((results[0].numel() * _N_KEPT[kind],))]
+
+
+def _layers_of(call: OperatorCall) -> Iterator[_Sizes]:
+    kind, n_states, lengths, _, n_layers, _, both_ways, batch_first, tensors = call.args[:9]
+    x, weights = tensors[0], tensors[1 + n_states :]
+    if lengths:
+        n_steps, batch = len(lengths), ceil(x.shape[0] / len(lengths))
+    else:
+        n_steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
+    n_each = len(weights) // ((1 + both_ways) * n_layers)
+    for i in range(0, len(weights), n_each):
+        yield _sizes(call, kind, max(1, n_steps), max(1, batch), weights[i])
+
+
+def _sizes(
+    call: OperatorCall, kind: str, n_steps: int, batch: int, weight: torch.Tensor
+) -> _Sizes:
+    n_gates = _N_GATES[kind]
+    arithmetic = "float16" if call.arithmetic == "bfloat16" else call.arithmetic
+    return _Sizes(n_steps, batch, weight.shape[1], weight.shape[0] // n_gates, n_gates, arithmetic)
+
+
+def _size_of_cell(call: OperatorCall) -> _Sizes:
+    kind, n_states, tensors = call.args[:3]
+    batch = tensors[0].shape[0] if tensors[0].dim() > 1 else 1
+    return _sizes(call, kind, 1, batch, tensors[1 + n_states])
+
+
+def _forward_of_cell(call: OperatorCall) -> list[KernelWork]:
+    sizes = _size_of_cell(call)
+    n_rows = sizes.n_gates * sizes.n_hidden
     works = [
         _matmul(sizes, sizes.batch, n_rows, sizes.n_in),
         _matmul(sizes, sizes.batch, n_rows, sizes.n_hidden),
         _recurrence(sizes, "recurrent cell"),
     ]
-    return [replace(work, host_ns=host_ns) for work in works]
+    return [replace(work, host_ns=_LAUNCH_NS) for work in works]
 
 
-def _cell_backward(sizes: _Sizes) -> list[KernelWork]:
-    n_rows, costs = sizes.n_gates * sizes.n_hidden, fitted_costs()
+def _backward_of_cell(call: OperatorCall) -> list[KernelWork]:
+    sizes, costs = _size_of_cell(call), fitted_costs()
+    n_rows = sizes.n_gates * sizes.n_hidden
     # A node for the cell, its kernel and a sum for the biases; then a node and two matmuls for
     # the inputs, and the same for the hidden state.
     host_ns = _LAUNCH_NS + costs["operator in backward"] + costs["backward node"] // 2
@@ -110,46 +198,15 @@ def _cell_backward(sizes: _Sizes) -> list[KernelWork]:
     return [replace(work, host_ns=host_ns) for work in works]
 
 
-def _kernels(n_gates: int, args: Sequence[Any]) -> tuple[list[KernelWork], list[KernelWork]]:
-    """Return the kernels of the forward and of the backward pass, layer by layer."""
-    forward: list[KernelWork] = []
-    backward: list[KernelWork] = []
-    for sizes in _layers_of(n_gates, args):
-        forward += _forward(sizes)
-        backward += _backward(sizes)
+def _forward_of_layers(call: OperatorCall) -> list[KernelWork]:
+    first, *others = [work for sizes in _layers_of(call) for work in _forward(sizes)]
     # The first kernel of each pass carries the host time of the whole call.
-    first = replace(forward[0], host_ns=_CALL_NS)
-    back = replace(backward[0], host_ns=_BACKWARD_NS)
-    return [first, *forward[1:]], [back, *backward[1:]]
+    return [replace(first, host_ns=_CALL_NS), *others]
 
 
-def _layers_of(n_gates: int, args: Sequence[Any]) -> Iterator[_Sizes]:
-    x = args[0]
-    # The overload for packed sequences has its weights where the other one has a bool. The
-    # positions below are those of the arguments in the two schemas.
-    is_packed = not isinstance(args[3], bool)
-    if is_packed:
-        n_steps, weights, has_biases, both_ways = len(args[1]), args[3], args[4], args[8]
-        batch = ceil(x.shape[0] / max(1, n_steps))
-    else:
-        weights, has_biases, both_ways, batch_first = args[2], args[3], args[7], args[8]
-        n_steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
-    n_each = 4 if has_biases else 2
-    is_projected = len(weights) % (n_each * (1 + both_ways) * args[5 if is_packed else 4]) != 0
-    # An LSTM with proj_size has one more weight in each layer.
-    n_each += is_projected
-    arithmetic = _arithmetic(x.dtype)
-    for i in range(0, len(weights), n_each):
-        n_in, n_hidden = weights[i].shape[1], weights[i].shape[0] // n_gates
-        yield _Sizes(max(1, n_steps), max(1, batch), n_in, n_hidden, n_gates, arithmetic)
-
-
-def _arithmetic(dtype: torch.dtype) -> str:
-    if dtype in {torch.float16, torch.bfloat16}:
-        return "float16"
-    if dtype is torch.float64:
-        return "float64"
-    return "tf32" if allows_tf32("rnn") else "float32"
+def _backward_of_layers(call: OperatorCall) -> list[KernelWork]:
+    first, *others = [work for sizes in _layers_of(call) for work in _backward(sizes)]
+    return [replace(first, host_ns=_BACKWARD_NS), *others]
 
 
 def _matmul(sizes: _Sizes, m: int, n: int, k: int) -> KernelWork:
@@ -210,3 +267,22 @@ def _backward(sizes: _Sizes) -> list[KernelWork]:
         _matmul(sizes, n_rows, sizes.n_hidden, n_all),
         _recurrence(sizes, "recurrent cell"),
     ]
+
+
+_RECURRENCE = LibraryLayer(
+    "recurrence",
+    "str kind, int n_states, int[] lengths, bool has_biases, int n_layers, float dropout, "
+    "bool both_ways, bool batch_first",
+    _compute,
+    _forward_of_layers,
+    _backward_of_layers,
+    is_recurrent=True,
+)
+_CELL = LibraryLayer(
+    "recurrent_cell",
+    "str kind, int n_states",
+    _compute_cell,
+    _forward_of_cell,
+    _backward_of_cell,
+    is_recurrent=True,
+)

@@ -20,7 +20,6 @@ from gpulab.virtual._streams import (
     make_current,
     require_device,
 )
-from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.patches import (
     _accelerator_streams,
     _attention,
@@ -81,7 +80,9 @@ _CUDNN: dict[str, Any] = {
 # If two of them replace the same name, the later one wins.
 _FEATURES = (
     *(
+        _attention,
         _autocast,
+        _autograd_cost,
         _cuda_graphs,
         _data_parallel,
         _deterministic,
@@ -95,6 +96,7 @@ _FEATURES = (
         _one_hot,
         _product_gradients,
         _python_cost,
+        _recurrent_layers,
         _tensor_methods,
         _legacy_types,
         _memory,
@@ -141,7 +143,6 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
-    layers = WholeLayers(machine)
     functions = {**_devices(machine), **_streams(machine), **_accelerator(machine), **_tuning()}
     return [
         (C, {name: ends_at_the_call(function) for name, function in functions.items()}),
@@ -157,9 +158,6 @@ def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch.nn.RNNBase, {"flatten_parameters": lambda _self: None}),
         # Programs look at torch.version.cuda to see whether PyTorch was built with CUDA.
         (torch.version, {"cuda": torch.version.cuda or _CUDA_VERSION}),
-        *_autograd_cost.replacements(machine, layers),
-        *_recurrent_layers.replacements(layers),
-        *_attention.replacements(machine, layers),
         *(pair for feature in _FEATURES for pair in feature.replacements(machine)),
     ]
 

@@ -17,7 +17,6 @@ from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
-from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
 from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, recorded_host
@@ -57,7 +56,6 @@ __all__ = [
     "StreamTask",
     "TaskRecord",
     "Traffic",
-    "Unrolled",
     "ValueLimits",
     "active",
     "device_properties",

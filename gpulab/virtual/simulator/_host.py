@@ -117,8 +117,8 @@ class Host:
     estimated_real_s
         About how long the simulation has taken in real time, without reading a clock.
     is_free
-        Whether calls take no time now, because a library does their work in another way, or
-        because the simulator makes them. While it computes values they never take time.
+        Whether calls take no time now, because the simulator makes them. While it computes
+        values they never take time.
     recorded
         The recorded host whose pace it has.
     is_updating

@@ -1,7 +1,7 @@
 """The simulated machine: one host, its GPUs and their memory."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,7 +12,6 @@ from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._graphs import Capture, Graph, report_launch
 from gpulab.virtual.simulator._host import Host
-from gpulab.virtual.simulator._library_kernels import Unrolled
 from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost
 from gpulab.virtual.simulator._task import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator.memory import (
@@ -107,9 +106,6 @@ class Machine:
         Whether the program was warned that it has read a missing value.
     hazards
         The race detector, or None.
-    follow_backward
-        Called before each operator of a backward pass, if the program has used a layer of a
-        library, such as an LSTM.
     cuda_error
         The class for errors that CUDA itself reports.
     blocks_launches
@@ -147,8 +143,6 @@ class Machine:
         self.capture: Capture | None = None
         self.graph_class: type | None = None
         self.hazards: Checker | None = None
-        self._unrolled: Unrolled | None = None
-        self.follow_backward: Callable[[], None] | None = None
         self.blocks_launches = False
         self.sync_debug_mode = 0
 
@@ -165,18 +159,6 @@ class Machine:
         next replay.
         """
         return self.hazards is not None or self.capture is not None
-
-    @property
-    def unrolled(self) -> Unrolled | None:
-        """Takes over kernels instead of the device, while a layer of a library runs; or None."""
-        return self._unrolled
-
-    @unrolled.setter
-    def unrolled(self, unrolled: Unrolled | None) -> None:
-        """Set who takes over kernels; None means the device."""
-        self._unrolled = unrolled
-        # Kernels without time need host calls without time, or the library would cost twice.
-        self.host.is_free = unrolled is not None
 
     def allocate(self, gpu: SimulatedGpu, size_bytes: int) -> MemoryBlock:
         """Return a block of ``gpu``'s memory for its current stream, and charge the host."""
@@ -228,10 +210,6 @@ class Machine:
 
         ``host_ns`` is the host's time for the call, ``accesses`` what the race detector sees.
         """
-        # Before the capture: a graph gets the library's kernels instead of the operators.
-        if self._unrolled is not None and task.kind is Kind.KERNEL:
-            self._unrolled.add(task, accesses)
-            return task
         # The walk up the stack takes real time, so it is made only for the race detector.
         site = user_site() if accesses and self.lists_accesses else NOWHERE
         if self.capture is not None and self.capture.includes(task):
