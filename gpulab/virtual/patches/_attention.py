@@ -133,7 +133,7 @@ def _kernels(call: OperatorCall, *, is_backward: bool) -> list[KernelWork]:
 
 
 _ATTENTION = LibraryLayer(
-    "attention",
+    "_attention",
     "float dropout_p, bool is_causal, float scale",
     _compute,
     partial(_kernels, is_backward=False),

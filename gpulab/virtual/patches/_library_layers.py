@@ -26,11 +26,12 @@ from gpulab.virtual.simulator.costs import KernelWork
 # They get the options of a layer, and its tensors as the last argument.
 Compute = Callable[..., list[torch.Tensor]]
 Kernels = Callable[[OperatorCall], Sequence[KernelWork]]
-_RANDOM = "random_"
+_RANDOM = "_random"
 _NO_SECOND_GRADIENT = (
     "the kernels of CUDA's libraries have no gradients of their gradients. For a recurrent layer, "
     "run the forward pass in torch.backends.cudnn.flags(enabled=False)"
 )
+_HALVES = {torch.float16, torch.bfloat16}
 _MANY = 1 << 32  # seeds of single launches are smaller
 
 
@@ -40,7 +41,8 @@ class LibraryLayer:
     Parameters
     ----------
     name
-        The name of its operators in ``torch.ops.gpulab``.
+        The name of its operators in ``torch.ops.gpulab``. It begins with an underscore, so that
+        no dry run makes sizes smaller: the CPU's LSTM checks none, and reads outside of tensors.
     options
         Their arguments that are no tensors, in the form of PyTorch's schemas.
     compute
@@ -64,27 +66,31 @@ class LibraryLayer:
     ) -> None:
         self._name = name
 
-        def drawing(*args: Any) -> list[torch.Tensor]:
+        def on_host(*args: Any) -> list[torch.Tensor]:
+            return compute(*args[:-1], _widened(args[-1]))
+
+        def drawing(run: Compute, *args: Any) -> list[torch.Tensor]:
             # As on CUDA, the backward pass draws the same numbers again from the seed.
             seed = torch.tensor(torch.initial_seed() % _MANY, device=args[-1][0].device)
-            return [*compute(*args), seed]
+            return [*run(*args), seed]
 
         def gradients(*args: Any) -> list[torch.Tensor]:
             *form, tensors, grads, wanted, seed = args
             with nullcontext() if seed is None else seeded(int(seed)):
-                return _gradients(partial(compute, *form), tensors, grads, wanted)
+                return _gradients(partial(compute, *form), _widened(tensors), grads, wanted)
 
         inputs = f"({options}, Tensor[] tensors"
         backward_inputs = f"{inputs}, Tensor?[] grads, int[] wanted, Tensor? seed)"
-        _define(name, f"{inputs})", compute, compute)
-        _define(f"{_RANDOM}{name}", f"{inputs})", drawing, drawing)
+        drawn = partial(drawing, on_host), partial(drawing, compute)
+        _define(name, f"{inputs})", on_host, compute)
+        _define(f"{_RANDOM}{name}", f"{inputs})", *drawn)
         _define(f"{name}_backward", backward_inputs, gradients, _like_wanted)
         for operator, kernels in (
             *((name, forward), (f"{_RANDOM}{name}", forward)),
             (f"{name}_backward", backward),
         ):
             lowering = partial(_lowering, kernels)
-            model = OperatorModel(lowering=lowering, is_widened=True)
+            model = OperatorModel(lowering=lowering)
             if is_recurrent:
                 model = replace(model, tf32="rnn", is_recurrent=True)
             add_model(operator, model)
@@ -183,6 +189,11 @@ def _gradients(
             materialize_grads=True,
         )
     return list(gradients)
+
+
+def _widened(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return float32 copies of half-precision tensors, with which a CPU is far faster."""
+    return [item.float() if item.dtype in _HALVES else item for item in tensors]
 
 
 def _like_wanted(*args: Any) -> list[torch.Tensor]:

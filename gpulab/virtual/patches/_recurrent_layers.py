@@ -270,7 +270,7 @@ def _backward(sizes: _Sizes) -> list[KernelWork]:
 
 
 _RECURRENCE = LibraryLayer(
-    "recurrence",
+    "_recurrence",
     "str kind, int n_states, int[] lengths, bool has_biases, int n_layers, float dropout, "
     "bool both_ways, bool batch_first",
     _compute,
@@ -279,7 +279,7 @@ _RECURRENCE = LibraryLayer(
     is_recurrent=True,
 )
 _CELL = LibraryLayer(
-    "recurrent_cell",
+    "_recurrent_cell",
     "str kind, int n_states",
     _compute_cell,
     _forward_of_cell,

@@ -141,6 +141,32 @@ def test_dropout_between_layers_is_drawn_anew_each_time() -> None:
             assert from_gradient == pytest.approx(total)
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_large_layer_with_projections_is_computed(dtype: torch.dtype) -> None:
+    """Its sizes are not made smaller to look for wrong arguments, as the CPU checks none."""
+    here = nn.LSTM(32, 64, proj_size=16)
+    there: Any = copy.deepcopy(here)
+    x = torch.randn(50, 16, 32)
+    with gpulab.virtual_gpu("H200", first_use=False):
+        out = there.cuda().to(dtype)(x.cuda().to(dtype))[0]
+        out.float().square().mean().backward()
+        assert there.weight_hr_l0.grad.isfinite().all()
+        torch.testing.assert_close(out.float().cpu(), here(x)[0], rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRUCell])
+def test_wrong_arguments_raise_at_their_line(kind: type[nn.Module]) -> None:
+    """Sizes and types that do not fit raise before anybody reads the result."""
+    with gpulab.virtual_gpu("H200", first_use=False):
+        layer: Any = kind(3, 4).cuda()
+        shape = (2, 3) if kind is nn.GRUCell else (5, 2, 3)
+        with pytest.raises((RuntimeError, ValueError), match="type"):
+            layer(torch.ones(shape, dtype=torch.float64, device="cuda"))
+        with pytest.raises(RuntimeError, match="input"):
+            layer(torch.ones(*shape[:-1], 7, device="cuda"))
+
+
 def test_a_layer_that_fails_takes_time_again_afterwards() -> None:
     """After an error inside a layer, operators take host time again."""
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
