@@ -165,7 +165,7 @@ ifneq ($(TORCH),default)
 	  echo "torch could not be had from $(TORCH_INDEX); name another index: make lab" \
 	    "TORCH_INDEX=URL, or take pip's own choice: make lab TORCH=default" >&2; exit 1; }
 endif
-	$(BIN)/pip install -c $(PINS) -e ".[lab,gpu]"
+	$(BIN)/pip install -c $(PINS) -e ".[lab]"
 	@touch $@
 
 $(STAMP): $(LAB)

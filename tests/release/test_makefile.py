@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BUILDS = "gpulab/device/_builds.py"
 TORCH_ALONE = "pip install -c constraints.txt --no-deps --index-url"
-THE_REST = "pip install -c constraints.txt -e .[lab,gpu]"
+THE_REST = "pip install -c constraints.txt -e .[lab]"
 SMALL, LARGE = "0.2 GB to download and 0.8 GB on disk", "2.1 GB to download and 4.6 GB on disk"
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
@@ -109,7 +109,7 @@ def test_cuda_12_8_comes_with_the_last_torch_that_has_it(tmp_path: Path) -> None
     pins = ".venv/constraints.txt"
     assert [call.partition(f"-c {pins} ")[2] for call in clone.calls() if "pip" in call] == [
         "--no-deps --index-url https://download.pytorch.org/whl/cu128 torch",
-        "-e .[lab,gpu]",
+        "-e .[lab]",
         "-e .[docs,test]",
     ]
     before, after = ((tmp_path / name).read_text() for name in ("constraints.txt", pins))

@@ -128,7 +128,6 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     for feature in (
         _autocast,
         _autograd_streams,
-        _pynvml,
         _device_numbers,
         _deterministic,
         _switches,

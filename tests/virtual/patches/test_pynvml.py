@@ -1,9 +1,7 @@
 """``pynvml`` and the NVML functions of ``torch.cuda`` read the virtual GPU."""
 
 import importlib
-import importlib.util
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -16,23 +14,10 @@ from gpulab.virtual import SimulatedRegime, VirtualGpu, power_draw
 from gpulab.virtual.simulator import nvml
 
 S = 1_000_000_000
-IS_INSTALLED = importlib.util.find_spec("pynvml") is not None
-needs_package = pytest.mark.skipif(not IS_INSTALLED, reason="nvidia-ml-py is not installed")
-
-
-@pytest.fixture(
-    params=[pytest.param("installed", marks=needs_package), "not installed"], autouse=True
-)
-def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run every test with nvidia-ml-py and without."""
-    if request.param == "not installed":
-        monkeypatch.setitem(sys.modules, "pynvml", None)
-        monkeypatch.delattr(torch.cuda, "pynvml", raising=False)
-        monkeypatch.setattr(torch.cuda, "_HAS_PYNVML", False)
 
 
 @pytest.fixture
-def gpu(package: None) -> Iterator[VirtualGpu]:  # noqa: ARG001 # it comes first
+def gpu() -> Iterator[VirtualGpu]:
     """Enter a machine with two idle H200s."""
     with gpulab.virtual_gpu("H200", count=2, first_use=False) as virtual:
         yield virtual
@@ -210,7 +195,6 @@ def test_power_limit_and_persistence_can_be_set(library: ModuleType, gpu: Virtua
     assert library.nvmlDeviceGetPersistenceMode(handle) == 0
 
 
-@pytest.mark.usefixtures("package")
 def test_nothing_is_read_before_init_or_after_shutdown() -> None:
     """Calls before ``nvmlInit`` or after the last ``nvmlShutdown`` raise Uninitialized."""
     expected = ("NVMLError_Uninitialized", 1, "Uninitialized")
@@ -258,23 +242,3 @@ def test_torch_refuses_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RuntimeError) as error:
         torch.cuda.clock_rate(2)
     assert str(error.value) == "device 2 is not visible (CUDA_VISIBLE_DEVICES=[0, 1])"
-
-
-@needs_package
-def test_the_stand_in_agrees_with_the_real_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Constants, error codes and messages of the stand-in are those of the real package."""
-    monkeypatch.delitem(sys.modules, "pynvml")
-    real = importlib.import_module("pynvml")
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with gpulab.virtual_gpu("H200"):
-        module = importlib.import_module("pynvml")
-        ours = {name: value for name, value in vars(module).items() if "__" not in name}
-    for name, value in ours.items():
-        assert hasattr(real, name), name
-        if isinstance(value, int):
-            assert value == getattr(real, name), name
-        elif isinstance(value, type) and value is not ours["NVMLError"]:
-            assert issubclass(value, ours["NVMLError"])
-            assert getattr(real, name)().value == value.value, name
-    for name in ("NoPermission", "NotFound", "NotSupported", "FunctionNotFound"):
-        assert str(ours[f"NVMLError_{name}"]()) == str(getattr(real, f"NVMLError_{name}")())
