@@ -14,8 +14,8 @@ __all__ = [
     "ends_at_the_call",
 ]
 
-Inputs = ParamSpec("Inputs")
-Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
 
 # gpulab, and what its calls pass through on their way to a function of the user's.
 _OURS = frozenset({"gpulab", "asyncio", "click", "contextlib", "importlib", "tqdm"})
@@ -79,11 +79,11 @@ def drop_this_frame(error: BaseException) -> None:
     error.__traceback__ = next(_entries(error)).tb_next
 
 
-def ends_at_the_call(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+def ends_at_the_call(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     """Return a function whose errors show no frame of gpulab; see :func:`end_at_the_call`."""
 
     @wraps(function)
-    def called(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
+    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
         try:
             return function(*args, **kwargs)
         except Exception as error:

@@ -180,6 +180,7 @@ class EventBase:
 
     def record(self, stream: Any = None) -> None:
         """Record the event after the work in ``stream``, by default the current one."""
+        active()  # outside of a context PyTorch's own function would be called
         stream = stream or torch.cuda.current_stream()
         machine = machine_with(stream.core)
         if self.task is not None and self.task.stream.device is not stream.core.device:

@@ -9,7 +9,7 @@ from gpulab.virtual.operators._host_reads import MASKS, HostRead, When
 from gpulab.virtual.operators._index_ranges import IndexRange
 from gpulab.virtual.operators._lowering import libraries_used, lower
 from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun, OperatorModel
-from gpulab.virtual.operators._models import MODELS, add_model
+from gpulab.virtual.operators._models import MODELS, OWN_MODELS
 from gpulab.virtual.operators._operator_call import CallArguments, OperatorCall
 from gpulab.virtual.operators._operators import (
     Operator,
@@ -20,6 +20,7 @@ from gpulab.virtual.operators._operators import (
 __all__ = [
     "MASKS",
     "MODELS",
+    "OWN_MODELS",
     "USE_DENSE",
     "Autocast",
     "CallArguments",
@@ -30,7 +31,6 @@ __all__ = [
     "OperatorCall",
     "OperatorModel",
     "When",
-    "add_model",
     "libraries_used",
     "lower",
     "operator_of",

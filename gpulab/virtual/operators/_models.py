@@ -21,12 +21,11 @@ _DEFAULT = OperatorModel()
 _OVER_LISTS = OperatorModel(lowering=_layers.foreach, surface=_layers.FOREACH)
 
 
-def add_model(name: str, model: OperatorModel) -> None:
-    """Add the model of an operator of our own."""
-    MODELS[name] = model
+# The models of operators in ``torch.ops.gpulab``.
+OWN_MODELS: dict[str, OperatorModel] = {}
 
 
 def model_of(name: str) -> OperatorModel:
     """Return the model of an operator, by its name without overload and trailing underscore."""
     default = _OVER_LISTS if name.startswith("_foreach") else _DEFAULT
-    return MODELS.get(name, default)
+    return MODELS.get(name) or OWN_MODELS.get(name, default)

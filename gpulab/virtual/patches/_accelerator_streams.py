@@ -8,8 +8,7 @@ import torch
 
 from gpulab.core.torch_private import C
 from gpulab.virtual._streams import EventBase, StreamBase, switch_to
-from gpulab.virtual.simulator import Machine, active
-from gpulab.virtual.simulator import SimulatedStream as CoreStream
+from gpulab.virtual.simulator import Machine
 
 # On the host of an H200 torch.accelerator.current_stream() took 1.9 µs and
 # torch.cuda.current_stream() 7.4 µs. This is the same share of the latter's cost in the model.
@@ -34,7 +33,7 @@ class _Kind(type):
 
     def __call__(cls, device: Any = None, **options: Any) -> Any:
         if _is_cuda(device):
-            return super().__call__(device, **options)
+            return super().__call__(device=device, **options)
         return cls._original(device, **options)
 
 
@@ -50,43 +49,6 @@ class Event(EventBase, metaclass=_Kind):
 
     _base = EventBase
     _original = torch.Event
-
-    def __new__(
-        cls,
-        device: Any = None,  # noqa: ARG004 # the device is that of the stream that records it
-        *,
-        enable_timing: bool = False,
-        blocking: bool = False,
-        interprocess: bool = False,
-    ) -> Any:
-        """Return a new event that is not recorded yet."""
-        return super().__new__(cls, enable_timing, blocking=blocking, interprocess=interprocess)
-
-    @property
-    def device(self) -> torch.device:
-        """The device on which it was recorded; ``cuda`` without an index before that."""
-        return super().device or torch.device("cuda")
-
-    def record(self, stream: Any = None) -> None:
-        """Record the event in ``stream``, by default the current one."""
-        super().record(stream or current_stream())
-
-    def wait(self, stream: Any = None) -> None:
-        """Let later work of ``stream``, by default the current one, wait for the event."""
-        super().wait(stream or current_stream())
-
-    def elapsed_time(self, end_event: Any) -> float:
-        """Return the milliseconds from this event to ``end_event``; both must be done."""
-        if type(end_event) is not Event:
-            raise RuntimeError("expected other to be a torch.Event object")
-        return super().elapsed_time(end_event)
-
-    def __repr__(self) -> str:
-        index = -1 if self.task is None else self.device.index
-        return (
-            f"torch.Event device_type=cuda, device_index={index}, "
-            f"event_flag={int(self.enable_timing)}, event_id={self.event_id}"
-        )
 
 
 class Stream(StreamBase, metaclass=_Kind):
@@ -109,34 +71,10 @@ class Stream(StreamBase, metaclass=_Kind):
         """Let later work of the stream wait for the work that ``stream`` has now."""
         self.wait_event(stream.record_event())
 
-    def __eq__(self, other: object) -> bool:
-        # As in PyTorch: a torch.Stream never equals a torch.cuda.Stream of the same CUDA stream.
-        return type(other) is Stream and super().__eq__(other)
-
-    __hash__ = StreamBase.__hash__
-
-    def __repr__(self) -> str:
-        return (
-            f"torch.Stream device_type=cuda, device_index={self.device_index}, "
-            f"stream_id={self.core.number}"
-        )
-
 
 # Messages show the module of a class, and some programs compare it.
 for _class in (Event, Stream):
     _class.__module__ = "torch"
-
-
-def current_stream(device_index: int = -1) -> Stream:
-    """Return the current stream of a virtual GPU, by default of the current one."""
-    machine = active()
-    gpu = machine.gpu if device_index < 0 else machine.gpus[device_index]
-    return _stream_of(gpu.stream)
-
-
-def _stream_of(core: CoreStream) -> Stream:
-    stream: Stream = Stream(stream_id=core.number, device_index=core.device.index)
-    return stream
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
@@ -144,7 +82,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
 
     def get_stream(index: int) -> Stream:
         machine.host.spend(_CURRENT_STREAM_NS)
-        return current_stream(index)
+        gpu = machine.gpu if index < 0 else machine.gpus[index]
+        stream: Stream = Stream(stream_id=gpu.stream.number, device_index=gpu.index)
+        return stream
 
     def set_stream(stream: Any) -> None:
         if not isinstance(stream, StreamBase):

@@ -19,13 +19,13 @@ from gpulab.core.torch_private import (
     next_sequence_number,
 )
 from gpulab.virtual.dispatch import seeded
-from gpulab.virtual.operators import OperatorCall, OperatorModel, add_model
+from gpulab.virtual.operators import OWN_MODELS, OperatorCall, OperatorModel
 from gpulab.virtual.simulator import active
 from gpulab.virtual.simulator.costs import KernelWork
 
 # They get the options of a layer, and its tensors as the last argument.
-Compute = Callable[..., list[torch.Tensor]]
-Kernels = Callable[[OperatorCall], Sequence[KernelWork]]
+_Compute = Callable[..., list[torch.Tensor]]
+_Kernels = Callable[[OperatorCall], Sequence[KernelWork]]
 _RANDOM = "_random"
 _NO_SECOND_GRADIENT = (
     "the kernels of CUDA's libraries have no gradients of their gradients. For a recurrent layer, "
@@ -58,9 +58,9 @@ class LibraryLayer:
         self,
         name: str,
         options: str,
-        compute: Compute,
-        forward: Kernels,
-        backward: Kernels,
+        compute: _Compute,
+        forward: _Kernels,
+        backward: _Kernels,
         *,
         is_recurrent: bool = False,
     ) -> None:
@@ -69,7 +69,7 @@ class LibraryLayer:
         def on_host(*args: Any) -> list[torch.Tensor]:
             return compute(*args[:-1], _widened(args[-1]))
 
-        def drawing(run: Compute, *args: Any) -> list[torch.Tensor]:
+        def drawing(run: _Compute, *args: Any) -> list[torch.Tensor]:
             # As on CUDA, the backward pass draws the same numbers again from the seed.
             seed = torch.tensor(torch.initial_seed() % _MANY, device=args[-1][0].device)
             return [*run(*args), seed]
@@ -93,7 +93,7 @@ class LibraryLayer:
             model = OperatorModel(lowering=lowering)
             if is_recurrent:
                 model = replace(model, tf32="rnn", is_recurrent=True)
-            add_model(operator, model)
+            OWN_MODELS[operator] = model
 
     def run(
         self,
@@ -218,7 +218,7 @@ def _recording() -> Iterator[None]:
             exclude_key_from_here(key, True)  # noqa: FBT003 # as above
 
 
-def _lowering(kernels: Kernels, call: OperatorCall) -> KernelWork:
+def _lowering(kernels: _Kernels, call: OperatorCall) -> KernelWork:
     # Without accesses: the times of the library's kernels do not depend on the cache.
     works = [replace(work, before=(), reads=False, writes=False) for work in kernels(call)]
     return replace(works[-1], before=tuple(works[:-1]))

@@ -25,33 +25,13 @@ def test_an_event_of_the_host_is_torchs_own() -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_a_stream_or_an_event_is_written_as_torch_does() -> None:
-    """The repr of a stream and of an event is the one that PyTorch writes."""
-    stream, event = torch.Stream("cuda"), torch.Event(enable_timing=True)
-    assert repr(stream) == "torch.Stream device_type=cuda, device_index=0, stream_id=1"
-    assert repr(event) == (
-        "torch.Event device_type=cuda, device_index=-1, event_flag=1, event_id=0"
-    )
-
-
-@pytest.mark.usefixtures("gpu")
-def test_events_of_two_classes_have_no_interval() -> None:
-    """An interval between a ``torch.Event`` and a CUDA event raises PyTorch's message."""
-    start, end = torch.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    with pytest.raises(RuntimeError) as error:
-        start.elapsed_time(end)
-    assert str(error.value) == "expected other to be a torch.Event object"
-
-
-@pytest.mark.usefixtures("gpu")
 def test_a_stream_equals_another_handle_to_it() -> None:
-    """Handles to one stream are equal, unless one is a ``torch.cuda.Stream``, as with CUDA."""
+    """Handles to one stream are equal."""
     stream = torch.Stream("cuda")
     with stream as entered:
         assert entered is stream
         assert torch.accelerator.current_stream() == stream
         assert hash(torch.accelerator.current_stream()) == hash(stream)
-        assert stream != torch.cuda.current_stream()
 
 
 @pytest.mark.usefixtures("gpu")
