@@ -118,25 +118,6 @@ def _goes_on_after_running_out() -> list[object]:
     ]
 
 
-def _pool() -> list[object]:
-    pool = torch.cuda.MemPool()
-    with torch.cuda.use_mem_pool(pool):
-        x = torch.ones(1024, device="cuda")
-    y = torch.ones(1024, device="cuda")
-    return [len(pool.id), x.data_ptr() // (2 * MIB) != y.data_ptr() // (2 * MIB), x.sum().item()]
-
-
-def _segments() -> list[bool]:
-    x = torch.empty(1024, device="cuda")
-    segments = torch.cuda.memory_snapshot()
-    inside = [s for s in segments if 0 <= x.data_ptr() - s["address"] < s["total_size"]]
-    return [
-        sum(s["total_size"] for s in segments) == torch.cuda.memory_reserved(),
-        len(inside) == 1,
-        any(block["state"] == "active_allocated" for block in inside[0]["blocks"]),
-    ]
-
-
 def _accelerator() -> list[object]:
     x = torch.empty(1024, device="cuda")
     torch.accelerator.empty_cache()
@@ -180,8 +161,6 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("mem_get_info", _info, [True, True, True]),
         Gives("set_per_process_memory_fraction", _fraction, "CUDA out of memory"),
         Gives("after running out", _goes_on_after_running_out, [True, True, [1.0, 1.0], True]),
-        Gives("MemPool", _pool, [2, True, 1024.0]),
-        Gives("memory_snapshot", _segments, [True, True, True]),
         Gives("torch.accelerator", _accelerator, [True, True, True, True, None, None, True]),
         Gives("record_stream delays the reuse of memory", _held_by_side_stream),
         Gives(

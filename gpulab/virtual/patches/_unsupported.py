@@ -44,6 +44,10 @@ UNSUPPORTED: dict[str, str] = {
     "torch.autograd.profiler.emit_itt": _PROFILER,
     "torch.cuda.memory._record_memory_history": _MEMORY,
     "torch.cuda.memory._dump_snapshot": _MEMORY,
+    "torch.cuda.memory._snapshot": _MEMORY,
+    "torch.cuda.memory.memory_snapshot": _MEMORY,
+    "torch.cuda.memory.MemPool.__new__": "allocate in PyTorch's own pool",
+    "torch.backends.cuda.cuFFTPlanCacheManager.__getitem__": "leave FFT plans to PyTorch",
     "torch.cuda.memory.CUDAPluggableAllocator": _MEMORY,
     "torch.cuda.memory.change_current_allocator": _MEMORY,
     "torch.cuda.memory.caching_allocator_enable": "leave PyTorch's cache on, or use a CUDA GPU",
@@ -77,6 +81,7 @@ UNSUPPORTED: dict[str, str] = {
     _WRAPPER: _PARALLEL,
     "torch.distributed.init_process_group": _ONE_PROCESS,
     "torch.nn.parallel.replicate": _PARALLEL,
+    "torch.nn.parallel.data_parallel": "use torch.nn.DataParallel on one device",
     "torch.nn.parallel.scatter": _COMBINE,
     "torch.nn.parallel.gather": _COMBINE,
     # Both names of a collective are replaced: torch.cuda.comm has those of torch.nn.parallel.comm.
