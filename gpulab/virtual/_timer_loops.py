@@ -6,16 +6,16 @@ the loop is steady, each round takes as long as the one before. Then the virtual
 the rest at once. In the same way readings that are alike are not taken again and again.
 
 Timers are classes derived from ``timeit.Timer``. Some exist only after the virtual GPU is entered:
-IPython defines its own at the first ``%timeit``. pytest-benchmark has a loop of its own.
+IPython defines its own at the first ``%timeit``.
 """
 
 import sys
-import time
 import timeit
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, NoReturn
 
+from gpulab.core.errors import NotModelledError
 from gpulab.core.interrupts import opening
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual.simulator import Host, is_owner
@@ -36,7 +36,6 @@ _SHORT_BACKLOG, _LONG_S = 50, 1.0
 _ENOUGH_S, _N_ALIKE, _ALIKE = 1.0, 5, 0.02
 # Timers that choose begin with 1 and multiply by at most this factor (1, 2, 5, 10 or 1, 10, 100).
 _LARGEST_STEP = 10
-_MAKE = "_make_runner"  # pytest-benchmark has no public name for what runs one of its rounds
 
 Timing = Callable[[Any, int], float]
 
@@ -58,9 +57,16 @@ def install(host: Host, replaced: Replaced) -> None:
     replaced.put(timeit.Timer, {"__init_subclass__": classmethod(shorten_new)})
     # pytest loads its plugins before any test enters a virtual GPU.
     fixtures = sys.modules.get("pytest_benchmark.fixture")
-    make_runner = None if fixtures is None else getattr(fixtures.BenchmarkFixture, _MAKE, None)
-    if fixtures is not None and make_runner is not None:
-        replaced.put(fixtures.BenchmarkFixture, {_MAKE: _shortened_runners(make_runner, host)})
+    if fixtures is not None:
+        replaced.put(fixtures.BenchmarkFixture, {"__call__": _refuse, "pedantic": _refuse})
+
+
+def _refuse(*_args: object, **_options: object) -> NoReturn:
+    # It would time the simulation: its clock is the real one of before, and it waits for no GPU.
+    raise NotModelledError(
+        "the virtual GPU has no model of pytest-benchmark's loops; use gpulab's fixture "
+        "gpu_benchmark"
+    )
 
 
 def _with_subclasses(timer: type[timeit.Timer]) -> Iterator[type[timeit.Timer]]:
@@ -93,47 +99,6 @@ def _shortened(plain: Timing, host: Host) -> Timing:
         return float(readings[-1])
 
     return shortened
-
-
-def _shortened_runners(make: Callable[..., Any], host: Host) -> Callable[..., Any]:
-    """Return ``BenchmarkFixture._make_runner`` of pytest-benchmark for the virtual GPU.
-
-    A runner runs one round and returns its time. Here it reads the virtual clock, and after enough
-    rounds that were alike it returns the last time again. Rounds that the program asked for run
-    in full.
-    """
-
-    @wraps(make)
-    def make_runner(self: Any, *args: Any) -> Callable[[Any], Any]:
-        plain = make(self, *args)
-        readings: list[float] = []
-        start_s = host.estimated_real_s
-        is_pedantic = "pedantic" in str(vars(self).get("_mode"))
-
-        @opening  # the program runs inside
-        def runner(loops_range: Any) -> Any:
-            if not is_owner():
-                return plain(loops_range)
-            if _is_enough(readings, host.estimated_real_s - start_s) and not is_pedantic:
-                host.skip_launches(round(readings[-1] * _NS))
-                return readings[-1]
-            # The fixture has the real clock if it was made before the virtual GPU was entered.
-            result = plain(loops_range, _virtual(self._timer))
-            if isinstance(result, float):  # a pedantic round returns the result of the work, too
-                readings.append(result)
-            return result
-
-        return runner
-
-    return make_runner
-
-
-def _virtual(clock: Callable[[], float]) -> Callable[[], float]:
-    """Return the virtual clock in the place of the same clock of ``time``."""
-    if getattr(clock, "__module__", None) != time.__name__:
-        return clock
-    now: Callable[[], float] = getattr(time, clock.__name__)
-    return now
 
 
 def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 import gpulab
-from gpulab.virtual import ValueLimits
 from gpulab.virtual.dispatch import _deferred_values as deferred
 from gpulab.virtual.tensors import Reference
 
@@ -35,18 +34,6 @@ def test_norm_layers_train_in_half_precision(
         assert halves.grad is not None
         found = halves.grad.float().cpu()
     assert found.numpy() == pytest.approx(exact.grad.numpy(), abs=0.06)
-
-
-def test_a_copy_without_values_leaves_host_memory_unchanged() -> None:
-    """A copy from a tensor without values to the host does not write to the host's memory."""
-    with gpulab.virtual_gpu("H200") as virtual:
-        virtual.machine.limits = ValueLimits(0, 0.0, 0)
-        # A sweep copies large tensors whose values nobody reads; writing them would take
-        # longer than the rest of the sweep.
-        target = torch.ones(8)
-        target.copy_(torch.zeros(8, device="cuda"))
-        torch.cuda.synchronize()
-    assert target.tolist() == [1.0] * 8
 
 
 ELEMENTWISE: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = [

@@ -33,23 +33,6 @@ def test_attention_is_one_kernel_with_the_results_of_the_host(
     assert torch.allclose(found.cpu().float(), expected.float(), atol=2e-2)
 
 
-def test_gradients_take_one_kernel_and_a_sum_before(gpu: VirtualGpu) -> None:
-    """The backward pass is a product, its sum and a kernel; its gradients are the host's."""
-    host = [item.requires_grad_() for item in inputs(1, 2, 8, 16)]
-    device = [item.detach().cuda().requires_grad_() for item in host]
-    out = functional.scaled_dot_product_attention(*device, is_causal=True)
-    gradient = torch.ones_like(out)
-    kernels(gpu)
-    found = torch.autograd.grad(out, device, gradient)
-    last = "scaled_dot_product_attention_backward"
-    assert kernels(gpu) == ["multiply", "sum", "copy", last]
-    expected = torch.autograd.grad(
-        functional.scaled_dot_product_attention(*host, is_causal=True).sum(), host
-    )
-    for ours, theirs in zip(found, expected, strict=True):
-        assert torch.allclose(ours.cpu(), theirs, atol=1e-5)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_groups_of_queries_share_their_keys(gpu: VirtualGpu, dtype: torch.dtype) -> None:
     """``enable_gqa`` gives the host's result; only CUDA's kernel for halves knows it."""

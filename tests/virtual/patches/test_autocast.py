@@ -10,7 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gpulab
 from gpulab.core.torch_private import has_kernel
-from gpulab.virtual import VirtualGpu
 from gpulab.virtual.operators import MODELS
 from gpulab.virtual.patches import _autocast as autocast
 
@@ -197,29 +196,6 @@ def test_only_casts_of_float32_leaves_are_reused() -> None:
     with Casts() as casts, torch.autocast("cuda"):
         n_casts = [casts.of(work) for work in [*others, *others]]
     assert n_casts == [1] * 10
-
-
-def test_a_cast_of_a_weight_under_no_grad_costs_no_gradients(
-    gpu: VirtualGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Inference under autocast pays for neither the change of the grad mode nor recorded casts."""
-    linear, x = torch.nn.Linear(4, 4).cuda(), torch.ones(2, 4, device="cuda")
-    charged: set[str] = set()
-    with torch.autocast("cuda"), torch.no_grad():
-        monkeypatch.setattr(gpu.machine.host, "charge", lambda what, _n=1: charged.add(what))
-        linear(x)
-        found = set(charged)  # before no_grad ends, which costs a change of the mode
-    assert "operator" in found
-    assert not found & {"grad mode", "recording", "recorded operator"}
-
-
-@pytest.mark.usefixtures("gpu")
-def test_two_half_types_have_no_widest_type() -> None:
-    """An operator that needs the widest type refuses a half type other than autocast's."""
-    x = torch.ones(4, device="cuda", dtype=torch.bfloat16)
-    with torch.autocast("cuda"), pytest.raises(RuntimeError) as error:
-        torch.addcmul(x, x, x)
-    assert str(error.value) == "Unexpected floating ScalarType in at::autocast::prioritize"
 
 
 def test_autocast_switched_on_before_is_on_inside() -> None:

@@ -57,39 +57,6 @@ def test_a_pass_that_is_repeated_starts_in_a_tenth_of_the_time(host: Host) -> No
     assert first_ns - again_ns == pytest.approx(0.9 * COSTS["backward"], rel=0.05)
 
 
-def test_an_operator_costs_more_where_autograd_records_it(host: Host) -> None:
-    """An operator costs more when autograd records a node for it than under ``no_grad``."""
-    x = torch.ones(2, device="cuda", requires_grad=True)
-    x.mul(2.0)
-
-    def cost_ns() -> int:
-        before_ns = host.now_ns
-        x.mul(2.0)
-        return host.now_ns - before_ns
-
-    recorded_ns = cost_ns()
-    with torch.no_grad():
-        plain_ns = cost_ns()
-    assert recorded_ns - plain_ns == COSTS["recording"] > 0
-
-
-def test_operators_of_the_host_before_the_context_cost_nothing_in_it() -> None:
-    """Operators that autograd recorded before the context add nothing to the host's time."""
-    x = torch.ones(2, requires_grad=True)
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        torch.zeros(2, device="cuda")
-        before_ns = gpu.machine.host.now_ns
-        torch.zeros(2, device="cuda")
-        plain_ns = gpu.machine.host.now_ns - before_ns
-    for _ in range(5):
-        x.mul(2.0)
-    # Autograd counts the operators of a thread, and the cost is taken from that count.
-    with gpu:
-        before_ns = gpu.machine.host.now_ns
-        torch.zeros(2, device="cuda")
-        assert gpu.machine.host.now_ns - before_ns == plain_ns
-
-
 def test_each_saved_tensor_costs_its_hooks(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks for saved tensors cost a hook each time a tensor is packed or unpacked."""
     charged: list[str] = []
@@ -134,15 +101,6 @@ def test_a_node_that_is_reached_twice_counts_once() -> None:
         y = y * y
     operators, n_leaves = nodes_behind([y])
     assert (len(operators), n_leaves) == (61, 1)
-
-
-def test_tensors_of_the_host_cost_nothing(host: Host) -> None:
-    """A backward pass on host tensors does not add the cost of a backward pass on the GPU."""
-    x = torch.ones(2, requires_grad=True)
-    y = x + 1.0
-    before_ns = host.now_ns
-    torch.autograd.grad(y, x, torch.zeros(2))
-    assert host.now_ns - before_ns < COSTS["backward"]
 
 
 def test_a_failed_backward_pass_has_ended(host: Host) -> None:

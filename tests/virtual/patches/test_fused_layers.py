@@ -42,16 +42,6 @@ def test_tensors_are_grouped_by_their_own_gpu_and_type() -> None:
         assert [item is b for item in lists[1]] == [True, True]
 
 
-def test_host_tensors_are_left_to_pytorch(gpu: VirtualGpu) -> None:
-    """Dropout, norm and grouping of host tensors launch no kernel."""
-    x = torch.ones(4)
-    kernels(gpu)
-    functional.dropout(x, 0.5)
-    functional.rms_norm(x, (4,))
-    assert len(foreach_utils._group_tensors_by_device_and_dtype([[x]])) == 1
-    assert kernels(gpu) == []
-
-
 @pytest.mark.parametrize("name", ["_fused_adam_", "_fused_adamw_", "_fused_sgd_"])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("n", [3, 64])

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch.autograd.profiler import record_function
 
 import gpulab
 from gpulab.virtual._stand_ins import StandIn
@@ -77,16 +76,4 @@ def test_a_step_inside_another_one_does_not_end_it(host: Host) -> None:
     optimizer.host = host
     optimizer.step()
     assert optimizer.goes_on
-    assert nothing_is_left(host)
-
-
-def test_a_block_that_ends_inside_a_step_does_not_end_the_step(host: Host) -> None:
-    """A block of ``record_function`` may begin before a step and end inside it."""
-    block = record_function("before")
-    optimizer, seen = torch.optim.SGD(weights(), lr=0.1), []
-    optimizer.register_step_pre_hook(lambda *_: block.__exit__(None, None, None))
-    optimizer.register_step_post_hook(lambda *_: seen.append(host.is_updating))
-    block.__enter__()
-    optimizer.step()
-    assert seen == [True]
     assert nothing_is_left(host)

@@ -227,13 +227,6 @@ def test_wrong_arguments_have_codes(
     assert error_of(getattr(library, name), *args)[1] == code
 
 
-def test_functions_without_a_model_are_not_found(library: ModuleType) -> None:
-    """A function without a model raises FunctionNotFound and does not call a real NVML."""
-    handle = library.nvmlDeviceGetHandleByIndex(0)
-    expected = ("NVMLError_FunctionNotFound", 13, "Function Not Found")
-    assert error_of(library.nvmlDeviceGetFanSpeed, handle) == expected
-
-
 @pytest.mark.usefixtures("gpu")
 def test_torch_refuses_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong device raises PyTorch's message; CUDA_VISIBLE_DEVICES has no influence."""

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 from torch.optim import optimizer as optimizer_module
-from torch.utils.data import DataLoader, TensorDataset
 
 import gpulab
 from gpulab.virtual.simulator import Host, fitted_costs
@@ -119,15 +118,6 @@ def test_contexts_cost_each_mode_they_set(host: Host) -> None:
     assert cost_ns(host, in_halves) == 2 * COSTS["autocast"]
 
 
-@pytest.mark.usefixtures("host")
-def test_each_batch_of_a_loader_costs_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call of a loader's iterator costs one batch, also the last, which finds none."""
-    charged = []
-    monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.append((what, n)))
-    list(DataLoader(TensorDataset(torch.zeros(6, 2)), batch_size=2))
-    assert charged.count(("loader batch", 1)) == 4
-
-
 def test_everything_is_undone_when_the_context_is_left() -> None:
     """After the context classes and hooks are PyTorch's own and cost no virtual time."""
     hooks = optimizer_module._global_optimizer_pre_hooks
@@ -146,22 +136,6 @@ def test_everything_is_undone_when_the_context_is_left() -> None:
     assert gpu.machine.host.now_ns == before_ns
     assert nn.Module._call_impl.__module__ == "torch.nn.modules.module"
     assert torch.optim.Optimizer.zero_grad.__module__ == "torch.optim.optimizer"
-
-
-def test_an_optimizers_operators_are_those_of_a_warm_loop(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Operators inside a step of an optimizer have their own cost, and those after it have not."""
-    made = parameters(2)
-    optimizer = torch.optim.SGD(made, lr=0.1, momentum=0.9, foreach=False)
-    optimizer.step()
-    charged: list[str] = []
-    monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))
-    optimizer.step()
-    made[0].detach().sigmoid_()
-    # The step before has left all but the product with the momentum in the host's caches.
-    assert charged.count("operator of an optimizer") == 1
-    assert charged.count("operator") == 1
 
 
 @pytest.mark.parametrize(
@@ -195,16 +169,3 @@ def test_what_programs_do_around_operators_costs_time(
     monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))
     work(model)
     assert charged.count(what) == n
-
-
-def test_a_small_pageable_copy_waits_unless_it_is_told_not_to(host: Host) -> None:
-    """A blocking copy of a few bytes waits for the stream, and a non-blocking one returns."""
-    source = torch.ones(4)
-
-    def after_work(*, non_blocking: bool) -> int:
-        x = torch.rand(2048, 2048, device="cuda")
-        x @ x
-        return cost_ns(host, lambda: source.to("cuda", non_blocking=non_blocking))
-
-    assert after_work(non_blocking=True) < 100_000
-    assert after_work(non_blocking=False) > 200_000

@@ -163,32 +163,6 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
     assert json.loads(gzip.decompress(packed.read_bytes()))["otherData"]["source"] == "virtual"
 
 
-@inside
-def test_a_graph_shows_its_kernels() -> None:
-    """A graph's replay is one launch with the times of its kernels."""
-    x = torch.ones(8, device="cuda")
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        x.add_(1).mul_(2)
-    with profile() as found:
-        graph.replay()
-    seen = rows(found)
-    assert seen["cudaGraphLaunch"].count == 1
-    assert seen["add"].device_time_total > 0
-
-
-@inside
-def test_a_second_profiler_inside_is_refused_in_the_words_of_pytorch() -> None:
-    """A nested profiler raises PyTorch's error, and the outer one records everything."""
-    x = torch.ones(8, device="cuda")
-    with profile() as found:
-        x.exp()
-        with pytest.raises(RuntimeError, match="already enabled"), profile():
-            pass
-        x.sin()
-    assert {"aten::exp", "aten::sin"} <= set(rows(found))
-
-
 def test_an_open_profiler_ends_with_the_virtual_gpu() -> None:
     """A profiler that was not stopped ends with the context, and the next one starts empty."""
     own = vars(VirtualMode)["__torch_dispatch__"]

@@ -249,18 +249,6 @@ def test_a_scripted_model_is_loaded_on_the_host_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_distributed_data_parallel_is_refused_on_the_device_only() -> None:
-    """A model on the device is refused; one on the host reaches PyTorch's own checks."""
-    wrap = torch.nn.parallel.DistributedDataParallel
-    name = "torch.nn.parallel.DistributedDataParallel"
-    model = torch.nn.Linear(2, 2).cuda()
-    assert refusal_of(lambda: wrap(model)) == of_name(name)
-    assert refusal_of(lambda: wrap(module=model, device_ids=[0])) == of_name(name)
-    with pytest.raises(ValueError, match="process group"):
-        wrap(torch.nn.Linear(2, 2))
-
-
-@pytest.mark.usefixtures("gpu")
 def test_collectives_are_refused_on_the_device(tmp_path: Path) -> None:
     """A collective on a device tensor is refused."""
     distributed = torch.distributed
