@@ -167,20 +167,6 @@ def test_mistakes_raise_pytorchs_errors(name: str) -> None:
 
 
 @pytest.mark.usefixtures("gpu")
-def test_states_are_copied_or_shared() -> None:
-    """``clone_state`` copies a state; the graph-safe functions share it."""
-    generator = on_cuda(5)
-    clone, shared = generator.clone_state(), generator.graphsafe_get_state()
-    torch.randn(1, device="cuda", generator=generator)
-    assert (clone.initial_seed(), clone.get_offset()) == (5, 0)
-    assert shared.get_offset() == 4
-    assert clone.device == torch.device("cuda")
-    clone.graphsafe_set_state(generator)
-    torch.randn(1, device="cuda", generator=clone)
-    assert generator.get_offset() == shared.get_offset() == 8
-
-
-@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
 def test_a_copied_generator_gives_the_same_next_numbers(
     copied: Callable[[torch.Generator], torch.Generator],

@@ -57,21 +57,6 @@ def test_a_pass_that_is_repeated_starts_in_a_tenth_of_the_time(host: Host) -> No
     assert first_ns - again_ns == pytest.approx(0.9 * COSTS["backward"], rel=0.05)
 
 
-def test_each_saved_tensor_costs_its_hooks(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hooks for saved tensors cost a hook each time a tensor is packed or unpacked."""
-    charged: list[str] = []
-    monkeypatch.setattr(host, "charge", lambda what, _n=1: charged.append(what))
-    x = torch.ones(2, device="cuda", requires_grad=True)
-
-    def same(saved: torch.Tensor) -> torch.Tensor:
-        return saved
-
-    with torch.autograd.graph.saved_tensors_hooks(same, same):
-        y = x.sin()
-    y.backward(torch.ones_like(x))
-    assert charged.count("saved-tensor hook") == 2
-
-
 def test_a_checkpoint_costs_more_than_its_function_twice(host: Host) -> None:
     """A checkpoint takes host time beyond that of two forward passes and the hooks."""
     x = torch.ones(2, device="cuda", requires_grad=True)

@@ -103,21 +103,6 @@ def test_zero_grad_costs_a_start_and_each_gradient(host: Host) -> None:
     )
 
 
-def test_contexts_cost_each_mode_they_set(host: Host) -> None:
-    """``no_grad`` and autocast cost one setting when entered and one when left."""
-
-    def without_gradients() -> None:
-        with torch.no_grad():
-            pass
-
-    def in_halves() -> None:
-        with torch.autocast("cuda", dtype=torch.float16):
-            pass
-
-    assert cost_ns(host, without_gradients) == 2 * COSTS["grad mode"]
-    assert cost_ns(host, in_halves) == 2 * COSTS["autocast"]
-
-
 def test_everything_is_undone_when_the_context_is_left() -> None:
     """After the context classes and hooks are PyTorch's own and cost no virtual time."""
     hooks = optimizer_module._global_optimizer_pre_hooks

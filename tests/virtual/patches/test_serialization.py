@@ -114,20 +114,6 @@ def test_training_continues_from_a_checkpoint() -> None:
         assert train(again, optimizer, device) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.usefixtures("gpu")
-def test_a_whole_module_is_saved() -> None:
-    """A saved module is loaded with its parameters, buffers and their attributes."""
-    model = torch.nn.Linear(2, 2).cuda()
-    model.weight.tag = "first"  # type: ignore[attr-defined] # any attribute
-    model.register_buffer("scale", torch.nn.Buffer(torch.ones(2, device="cuda")))
-    loaded = torch.load(file_of(model), weights_only=False)
-    assert torch.equal(loaded.weight, model.weight)
-    assert isinstance(loaded.weight, torch.nn.Parameter)
-    assert loaded.weight.tag == "first"
-    assert isinstance(loaded.scale, torch.nn.Buffer)
-    assert loaded(torch.ones(1, 2, device="cuda")).shape == (1, 2)
-
-
 def test_a_file_remembers_its_device() -> None:
     """A tensor of the second GPU loads to the second GPU, or where it is mapped to."""
     with gpulab.virtual_gpu("H200", count=2):

@@ -90,21 +90,6 @@ def test_ranges_of_the_program_are_on_host_and_device() -> None:
 
 
 @inside
-def test_backward_shows_the_nodes_of_autograd() -> None:
-    """Operators of a backward pass are children of their autograd node, and end with it."""
-    model = torch.nn.Linear(64, 8).cuda()
-    optimizer = torch.optim.SGD(model.parameters())
-    with profile() as found:
-        model(torch.ones(4, 64, device="cuda")).sum().backward()
-        optimizer.step()
-    node = events(found, "AddmmBackward0")[0]
-    assert "aten::mm" in [child.name for child in node.cpu_children]
-    step = events(found, "Optimizer.step#SGD.step")[0]
-    last = events(found, "torch::autograd::AccumulateGrad")[-1]
-    assert last.time_range.end <= step.time_range.start
-
-
-@inside
 def test_a_schedule_records_only_its_active_steps() -> None:
     """A schedule records its two active steps, and not those of waiting and warm-up."""
     x = torch.ones(8, device="cuda")
