@@ -1,32 +1,21 @@
 """``torch.cuda.FloatTensor`` and similar types, and ``Tensor.type``, for old programs."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
 
+from gpulab.core.torch_private import disable_dispatch
 from gpulab.virtual.dispatch import VirtualStorage
 from gpulab.virtual.simulator import Machine
 from gpulab.virtual.tensors import VirtualTensor, wrap
 
-_DTYPES = {
-    "BFloat16": torch.bfloat16,
-    "Bool": torch.bool,
-    "Byte": torch.uint8,
-    "Char": torch.int8,
-    "Double": torch.float64,
-    "Float": torch.float32,
-    "Half": torch.float16,
-    "Int": torch.int32,
-    "Long": torch.int64,
-    "Short": torch.int16,
-}
-# Tensor.type() also returns names for types that have no class.
-_NAME_OF = {
-    **{dtype: name for name, dtype in _DTYPES.items()},
-    torch.complex64: "ComplexFloat",
-    torch.complex128: "ComplexDouble",
-}
+_NAMES = (
+    *("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"),
+)
+# PyTorch has a class for each of these on the host, such as torch.FloatTensor.
+_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, f"{name}Tensor").dtype for name in _NAMES}
 
 
 class LegacyType(type):
@@ -64,10 +53,7 @@ def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tens
     if isinstance(source, VirtualTensor) and source.dtype is dtype:
         return wrap(source.layout_key, source.storage_block, source.offset)
     if isinstance(source, torch.Tensor):
-        wanted = type_name(dtype)
-        raise TypeError(
-            f"a {wanted} cannot be a view of a {source.type()}; convert it with .type({wanted})"
-        )
+        raise TypeError(f"expected {type_name(dtype)} (got {source.type()})")
     if isinstance(source, VirtualStorage):
         return torch.empty(0, dtype=dtype, device=device).set_(source)
     if not isinstance(source, Sequence) and not hasattr(source, "__array__"):
@@ -86,10 +72,15 @@ def _make_type(name: str) -> LegacyType:
 TYPES = {f"{name}Tensor": _make_type(name) for name in _DTYPES}
 
 
+@cache
 def type_name(dtype: torch.dtype) -> str:
     """Return the name that ``Tensor.type()`` gives to a CUDA tensor of ``dtype``."""
-    own = str(dtype).removeprefix("torch.").capitalize()
-    return f"torch.cuda.{_NAME_OF.get(dtype, own)}Tensor"
+    guard = disable_dispatch()
+    try:
+        on_host = str(torch.empty(0, dtype=dtype, device="cpu").type())
+    finally:
+        del guard
+    return on_host.replace("torch.", "torch.cuda.", 1)
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
@@ -135,14 +126,8 @@ def _type(
     target = _cuda_type(dtype)
     if target is not None:
         return tensor.to(target)
-    name = dtype if isinstance(dtype, str) else _name_of_class(dtype)
-    if not name:
-        raise TypeError("dtype must be a type, str, or dtype object")
-    head, _, last = name.rpartition(".")
-    on_host = _DTYPES.get(last.removesuffix("Tensor")) if head == "torch" else None
-    if on_host is None:
-        raise ValueError(f"invalid type: {name!r}")
-    return tensor.to("cpu", on_host, non_blocking=non_blocking)
+    # A type of the host, or PyTorch's own error.
+    return tensor.to("cpu", non_blocking=non_blocking).type(dtype)
 
 
 def _new(tensor: VirtualTensor, *args: Any, device: Any = None) -> torch.Tensor:
