@@ -259,9 +259,6 @@ class Machine:
     ) -> StreamTask:
         """Put a mark into ``stream``: the record of an event, or a wait for ``waits_for``."""
         task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
-        # The error for streams that wait for one another names this line.
-        if waits_for:
-            task.site = user_site()
         return self.launch(task, host_ns)
 
     def order(self, first: SimulatedStream, second: SimulatedStream, host_ns: int) -> None:

@@ -11,7 +11,7 @@ from gpulab.virtual import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._host_time import fitted_costs
+from gpulab.virtual.simulator._recorded_host import fitted_costs
 from gpulab.virtual.simulator._task import FixedDuration
 
 US = 1_000
