@@ -206,20 +206,16 @@ class Machine:
         """Give unused pinned memory back to the system, and charge the host."""
         self.pinned.empty_cache(self.host_free)
 
-    def host_alloc(self, size_bytes: int) -> int:
-        """Charge a cudaHostAlloc, and return its time in nanoseconds."""
+    def host_alloc(self, size_bytes: int) -> None:
+        """Charge a cudaHostAlloc."""
         duration_ns = _PINNING_NS
         if size_bytes > _PINNED_BEFORE_BYTES:
             duration_ns += round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
-        return duration_ns
 
-    def host_free(self, size_bytes: int) -> int:
-        """Charge a cudaFreeHost, and return its time in nanoseconds.
-
-        It was not measured, and counts as long as a cudaHostAlloc.
-        """
-        return self.host_alloc(size_bytes)
+    def host_free(self, size_bytes: int) -> None:
+        """Charge a cudaFreeHost, which was not measured, as a cudaHostAlloc."""
+        self.host_alloc(size_bytes)
 
     def launch(
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()

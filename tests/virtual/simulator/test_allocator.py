@@ -324,21 +324,6 @@ def test_a_pool_may_be_made_again_under_its_name() -> None:
         assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
 
 
-def test_emptying_one_pool_waits_for_its_blocks_alone() -> None:
-    """``empty_cache`` of one pool waits for the streams of its own blocks only."""
-    work = Work({1: "mine", 2: "other"})
-    memory = work.allocator()
-    memory.pools.retain("graph")
-    inside, outside = (memory.allocate(30 * MB, 0, pool) for pool in ("graph", None))
-    for block, stream in ((inside, 1), (outside, 2)):
-        memory.record_stream(block, stream)
-        memory.release(block)
-    memory.pools.release("graph")
-    memory.empty_cache("graph")
-    assert work.asked[2:] == ["wait for mine", "free 30"]
-    assert memory.usage.active.total == 1
-
-
 def test_requests_are_routed_to_the_innermost_pool() -> None:
     """A request goes to the last route that accepts its stream, or to the default pool."""
     memory = make()
@@ -360,7 +345,7 @@ def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
     memory.record_stream(block, stream=1)
     memory.pools.route("graph")
     memory.release(block)
-    work.pending.clear()
+    work.done.add("kernel")
     memory.empty_cache()
     memory.allocate(512, stream=0)
     assert memory.usage.active.total == 2
