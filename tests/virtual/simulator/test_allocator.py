@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import permutations
 
 import pytest
 
@@ -117,35 +116,6 @@ def test_the_figures_are_those_of_a_real_gpu() -> None:
     } == RECORDED_SMALL
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
-def test_neighbours_merge(order: tuple[int, ...]) -> None:
-    """Blocks released in any order merge into one, and the list of blocks stays correct."""
-    memory = make()
-    blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
-    (segment,) = memory.segments()
-    for number in order:
-        memory.release(blocks[number])
-        parts = segment.blocks()
-        ends = [part.offset_bytes + part.size_bytes for part in parts]
-        assert [0, *ends] == [*(part.offset_bytes for part in parts), 20 * MB]
-        assert [part.previous for part in parts] == [None, *parts[:-1]]
-    assert [(part.offset_bytes, part.size_bytes) for part in parts] == [(0, 20 * MB)]
-    assert memory.usage.inactive_split.total == 0
-    assert memory.allocate(9 * MB, stream=0).address == segment.address
-
-
-def test_a_block_keeps_its_place_while_neighbours_merge() -> None:
-    """An allocated block stays where it is while its neighbours merge."""
-    memory = make()
-    blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
-    blocks[2].segment.payload = "bytes"
-    for block in (blocks[0], blocks[1], blocks[3]):
-        memory.release(block)
-    memory.allocate(8 * MB, stream=0)
-    assert (blocks[2].offset_bytes, blocks[2].size_bytes) == (8 * MB, 4 * MB)
-    assert blocks[2].segment.payload == "bytes"
-
-
 def test_an_empty_request_takes_nothing() -> None:
     """A request for 0 bytes gets a block without address and changes no figure."""
     memory = make()
@@ -192,21 +162,6 @@ def test_every_recorded_stream_is_waited_for(first: str) -> None:
     assert memory.allocate(30 * MB, stream=0) is not block
     work.done.update(("one", "two"))
     assert memory.allocate(30 * MB, stream=0) is block
-
-
-def test_only_the_oldest_mark_of_a_stream_is_queried() -> None:
-    """While a stream's oldest mark is pending, its later blocks are not reused either."""
-    work = Work({1: "old"})
-    memory = work.allocator()
-    for mark in ("old", "new"):
-        work.pending[1] = mark
-        block = memory.allocate(30 * MB, stream=0)
-        memory.record_stream(block, stream=1)
-        memory.release(block)
-    work.done.add("new")
-    assert memory.allocate(30 * MB, stream=0) is not block
-    work.done.add("old")
-    assert memory.allocate(30 * MB, stream=0).segment in memory.segments()[:2]
 
 
 def test_emptying_the_cache_waits_for_pending_frees() -> None:
@@ -294,22 +249,6 @@ def test_a_fraction_limits_the_reserved_memory() -> None:
     assert (memory.fraction, memory.free_bytes) == (0.5, 500 * MB)
 
 
-def test_a_private_pool_keeps_its_memory_while_held() -> None:
-    """A pool's memory is freed after the last user has released the pool, and not before."""
-    memory = make()
-    memory.pools.retain("graph")
-    memory.pools.retain("graph")
-    memory.release(memory.allocate(30 * MB, stream=0, pool="graph"))
-    memory.pools.release("graph")
-    memory.empty_cache()
-    assert (memory.reserved_bytes, memory.pools.use_count("graph")) == (30 * MB, 1)
-    memory.pools.release("graph")
-    memory.empty_cache()
-    assert (memory.reserved_bytes, memory.pools.private()) == (0, [])
-    figures = memory.usage.nested()["reserved_bytes_by_private_pools"]["graph"]["all"]
-    assert figures == {"current": 0, "peak": 30 * MB, "allocated": 30 * MB, "freed": 30 * MB}
-
-
 def test_a_pool_may_be_made_again_under_its_name() -> None:
     """A pool made under the name of a deleted one has only its own segments."""
     memory = make()
@@ -353,38 +292,6 @@ def test_nothing_is_asked_of_the_device_while_a_pool_serves() -> None:
     memory.pools.unroute("graph")
     memory.allocate(512, stream=0)
     assert (memory.usage.active.total, memory.usage.allocation.total) == (2, 2)
-
-
-def test_a_pool_serves_once_at_a_time() -> None:
-    """Routing a pool twice, or ending a route that did not begin, raises PyTorch's message."""
-    memory = make()
-    memory.pools.route("graph")
-    with pytest.raises(RuntimeError) as error:
-        memory.pools.route("graph")
-    assert str(error.value) == "beginAllocateToPool: already recording to mempool_id"
-    with pytest.raises(RuntimeError) as error:
-        memory.pools.unroute("other")
-    assert str(error.value) == "endAllocatePool: not currently recording to mempool_id"
-
-
-def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
-    """A reset of accumulated figures sets allocated and freed to 0, and not current or peak."""
-    memory = make()
-    memory.allocate(512, stream=0)
-    memory.release(memory.allocate(512, stream=0))
-    nested = memory.usage.nested()
-    assert (nested["allocation"]["all"]["allocated"], nested["num_device_alloc"]) == (2, 1)
-    memory.usage.reset_accumulated()
-    memory.release(memory.allocate(100, stream=0))
-    nested = memory.usage.nested()
-    assert nested["allocation"]["all"] == {
-        "current": 1,
-        "peak": 2,
-        "allocated": 1,
-        "freed": 1,
-    }
-    assert nested["requested_bytes"]["small_pool"]["allocated"] == 100
-    assert nested["num_device_alloc"] == 0
 
 
 @pytest.mark.slow
