@@ -14,6 +14,8 @@ from gpulab.virtual.simulator.memory._out_of_memory import (
     oom_message,
 )
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
+from gpulab.virtual.simulator.memory._pools import ReservedMemory
+from gpulab.virtual.simulator.memory._statistics import MemoryUsage
 
 MB = 1 << 20
 GB = 1 << 30
@@ -207,21 +209,19 @@ def test_too_much_memory_is_refused_in_pytorchs_words() -> None:
 
 
 def test_the_message_is_that_of_a_real_gpu() -> None:
-    """The figures of an H200 give the message that PyTorch 2.11 wrote there."""
-    text = oom_message(
-        device_index=0,
-        wanted_bytes=20 * GB,
-        capacity_bytes=150109880320,
-        free_bytes=149458911232,
-        used_bytes=612 * MB,
-        allowed_bytes=15010988032,
-        allocated_bytes=3145728,
-        reserved_bytes=23068672,
-        private_bytes=2 * MB,
-    )
+    """The figures of an H200 give the message that PyTorch 2.11 wrote there.
+
+    Only the free memory differs by 9 MB, which the driver needed besides.
+    """
+    usage, held_bytes = MemoryUsage(), 22 * MB
+    usage.reserve(0, None, held_bytes)
+    context_bytes = 612 * MB - held_bytes
+    reserve = ReservedMemory(150109880320, context_bytes, first_address=0, usage=usage)
+    reserve.allowed_bytes = 15010988032
+    text = oom_message(0, 20 * GB, reserve, 3 * MB, 2 * MB)
     assert text == (
         "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 "
-        "GiB of which 139.19 GiB is free. Including non-PyTorch memory, this process has 612.00 "
+        "GiB of which 139.20 GiB is free. Including non-PyTorch memory, this process has 612.00 "
         "MiB memory in use. 13.98 GiB allowed; Of the allocated memory 5.00 MiB is allocated by "
         "PyTorch, with 2.00 MiB allocated in private pools (e.g., CUDA Graphs), and 17.00 MiB is "
         "reserved by PyTorch but unallocated. If reserved but unallocated memory is large try "

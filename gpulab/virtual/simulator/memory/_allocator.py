@@ -223,7 +223,12 @@ class Allocator:
             self._make_room()
         if not self.reserve.has(wanted_bytes):
             self.usage.counts["num_ooms"] += 1
-            raise OutOfDeviceMemoryError(self._shortage_of(wanted_bytes))
+            private = [
+                arena for each in self.pools.private() for arena in self.pools.arenas_of(each)
+            ]
+            private_bytes = sum(arena.free_bytes for arena in private)
+            place = self.device_index, wanted_bytes, self.reserve
+            raise OutOfDeviceMemoryError(oom_message(*place, self.allocated_bytes, private_bytes))
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
@@ -239,18 +244,3 @@ class Allocator:
     def _give_back(self, pool: PrivatePool | None) -> None:
         for arena in self.pools.arenas_of(pool):
             self.reserve.give_back(arena, self._hooks)
-
-    def _shortage_of(self, wanted_bytes: int) -> str:
-        reserve = self.reserve
-        arenas = [arena for each in self.pools.private() for arena in self.pools.arenas_of(each)]
-        return oom_message(
-            device_index=self.device_index,
-            wanted_bytes=wanted_bytes,
-            capacity_bytes=self.capacity_bytes,
-            free_bytes=self.free_bytes,
-            used_bytes=reserve.context_bytes + reserve.held_bytes,
-            allowed_bytes=reserve.allowed_bytes,
-            allocated_bytes=self.allocated_bytes,
-            reserved_bytes=self.reserved_bytes,
-            private_bytes=sum(arena.free_bytes for arena in arenas),
-        )
