@@ -241,7 +241,7 @@ def _function_sweep() -> str:
 
 
 def _use_survey(path: Path) -> object:
-    return str(survey.plan(path, sections=["transfers"], quick=True))
+    return str(survey.plan(path, sections=["ceilings"], quick=True))
 
 
 def _use_lessons(path: Path) -> object:

@@ -13,13 +13,13 @@ import pytest
 import gpulab
 from gpulab.core import disk
 from gpulab.exercises.journal import Guess, LearnerJournal
-from gpulab.roofline.survey._journal import recording_in
-from gpulab.workloads.sweeps import _executor, sweep
+from gpulab.roofline.survey._record import unsealed
+from gpulab.workloads.sweeps import Journal, _executor, sweep
 from tests.support.ctrl_c import interrupted_at_each_place, open_in
 
 MODULES = (
     *("gpulab.core.disk", "gpulab.core.interrupts", "contextlib", "gpulab.exercises.journal"),
-    *("gpulab.roofline.survey._journal", "gpulab.workloads.sweeps._sweep"),
+    *("gpulab.roofline.survey._record", "gpulab.workloads.sweeps._sweep"),
     "gpulab.workloads.sweeps._journal",
 )
 FACTS = {"gpu": "none"}
@@ -33,8 +33,8 @@ def _growing(path: Path) -> None:
 
 
 def _survey(path: Path) -> None:
-    with disk.growing(path) as file, recording_in(file, FACTS) as log:
-        log.add_left_out()
+    with disk.growing(path) as file, unsealed(file):
+        Journal(file).begin(FACTS)
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {

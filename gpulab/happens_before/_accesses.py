@@ -1,6 +1,5 @@
 """Record which stream accessed which bytes, also in memory that has been freed since."""
 
-from bisect import bisect_left, insort
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -93,19 +92,29 @@ class Allocation(NamedTuple):
         """The address after the last byte."""
         return self.address + self.size_bytes
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Index of the device, and the first byte."""
+        return self.stream[0], self.address
+
+    def meets(self, other: "Allocation") -> bool:
+        """Return whether the two share a byte."""
+        is_apart = self.stop <= other.address or other.stop <= self.address
+        return self.stream[0] == other.stream[0] and not is_apart
+
 
 class FreedMemory:
     """Accesses to freed memory that the device may not have finished, by address."""
 
     def __init__(self) -> None:
-        self._blocks: list[tuple[int, int]] = []  # device and address, sorted
-        self._by_address: dict[tuple[int, int], tuple[Allocation, list[RecordedAccess]]] = {}
+        # By device and address; no two of them overlap.
+        self._blocks: dict[tuple[int, int], tuple[Allocation, list[RecordedAccess]]] = {}
         self._n_swept_at = _MIN_SWEPT
 
     @property
     def n_recorded(self) -> int:
         """Number of recorded accesses."""
-        return sum(len(history) for _, history in self._by_address.values())
+        return sum(len(history) for _, history in self._blocks.values())
 
     def keep(self, block: Allocation, history: list[RecordedAccess], host: Clock) -> None:
         """Store the accesses to a block that goes back to its stream's pool."""
@@ -113,7 +122,7 @@ class FreedMemory:
             past.owner = block.stream
         self._put(block, history)
         # The limit doubles with what a sweep leaves, so a free costs a constant time on average.
-        if len(self._by_address) >= self._n_swept_at:
+        if len(self._blocks) >= self._n_swept_at:
             self._sweep(host)
 
     def claim(self, block: Allocation) -> list[RecordedAccess]:
@@ -122,26 +131,21 @@ class FreedMemory:
         Only accesses from the same stream's pool count. Another stream can get this address
         only after ``cudaFree``, and ``cudaFree`` waits for all work of the device.
         """
-        key = (block.stream[0], block.address)
+        same = self._blocks.get(block.place)
         # The usual case: a loop gets the same block again that it has just freed.
-        if key in self._by_address and self._by_address[key][0] == block:
-            # Both containers change together: _overlapping trusts the sorted list alone.
-            del self._blocks[bisect_left(self._blocks, key)]
-            return self._by_address.pop(key)[1]
+        if same is not None and same[0] == block:
+            return self._blocks.pop(block.place)[1]
         inherited: list[RecordedAccess] = []
-        for freed, history in self._overlapping(block):
+        for freed, history in [each for each in self._blocks.values() if each[0].meets(block)]:
+            del self._blocks[freed.place]
             if freed.stream != block.stream:
                 continue
             inherited += _moved(history, freed.address - block.address, block.size_bytes)
             # The parts of the freed block before and after the new one stay free.
-            self._put_back(
-                freed,
-                history,
-                Allocation(freed.stream, freed.address, block.address - freed.address),
-            )
-            self._put_back(
-                freed, history, Allocation(freed.stream, block.stop, freed.stop - block.stop)
-            )
+            before = Allocation(freed.stream, freed.address, block.address - freed.address)
+            after = Allocation(freed.stream, block.stop, freed.stop - block.stop)
+            for rest in (before, after):
+                self._put(rest, _moved(history, freed.address - rest.address, rest.size_bytes))
         return inherited
 
     def _sweep(self, host: Clock) -> None:
@@ -149,41 +153,14 @@ class FreedMemory:
 
         The next one comes when there are twice as many blocks as this one leaves.
         """
-        remaining = {
-            key: (block, [past for past in history if not past.is_past(host)])
-            for key, (block, history) in self._by_address.items()
-        }
-        self._by_address = {
-            key: (block, history) for key, (block, history) in remaining.items() if history
-        }
-        self._blocks = sorted(self._by_address)
-        self._n_swept_at = max(_MIN_SWEPT, 2 * len(self._by_address))
-
-    def _overlapping(self, block: Allocation) -> list[tuple[Allocation, list[RecordedAccess]]]:
-        """Remove and return all freed blocks that share bytes with ``block``."""
-        device = block.stream[0]
-        first = bisect_left(self._blocks, (device, block.address))
-        # The block before may begin earlier and reach into this one; freed blocks never overlap.
-        if first and self._blocks[first - 1][0] == device:
-            before, _ = self._by_address[self._blocks[first - 1]]
-            first -= before.stop > block.address
-        last = bisect_left(self._blocks, (device, block.stop), lo=first)
-        keys = self._blocks[first:last]
-        del self._blocks[first:last]
-        return [self._by_address.pop(key) for key in keys]
+        blocks, self._blocks = self._blocks, {}
+        for block, history in blocks.values():
+            self._put(block, [past for past in history if not past.is_past(host)])
+        self._n_swept_at = max(_MIN_SWEPT, 2 * len(self._blocks))
 
     def _put(self, block: Allocation, history: list[RecordedAccess]) -> None:
-        if not history:  # a new owner of the block has nothing to come after
-            return
-        key = (block.stream[0], block.address)
-        if key not in self._by_address:
-            insort(self._blocks, key)
-        self._by_address[key] = block, history
-
-    def _put_back(
-        self, freed: Allocation, history: list[RecordedAccess], rest: Allocation
-    ) -> None:
-        self._put(rest, _moved(history, freed.address - rest.address, rest.size_bytes))
+        if history:  # otherwise a new owner of the block has nothing to come after
+            self._blocks[block.place] = block, history
 
 
 def _moved(history: list[RecordedAccess], by_bytes: int, size_bytes: int) -> list[RecordedAccess]:

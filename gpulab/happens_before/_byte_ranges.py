@@ -1,12 +1,14 @@
 """Work out which bytes a strided view covers, and whether two views of one storage share any."""
 
-import math
-from collections.abc import Iterator
 from functools import lru_cache
+from typing import ClassVar
 
-# ``meets`` tries the runs of the sparser view one by one. With more runs than this it would take
-# too long, and the answer is "they overlap", so that no race is missed.
-MAX_RUNS = 1 << 16
+import numpy as np
+from numpy.typing import NDArray
+
+# An address of no object: NumPy compares addresses, and reads nothing.
+_FIRST_ADDRESS = 1 << 40
+_MOST_WORK = 100_000  # candidates that NumPy tries, which takes some milliseconds
 
 Axis = tuple[int, int]  # step in bytes, and how many runs there are along it
 
@@ -27,16 +29,11 @@ class Extent:
         reach = sum(step * (n - 1) for step, n in axes)
         self.stop = start + reach + run_bytes
 
-    @property
-    def n_runs(self) -> int:
-        """Number of runs."""
-        return math.prod(n for _, n in self.axes)
-
     def meets(self, other: "Extent") -> bool:
         """Return whether the two share a byte.
 
-        The result is exact, with one exception: if both have more than ``MAX_RUNS`` runs and no
-        common divisor of their steps shows that they are disjoint, the result is True.
+        The result is exact, with one exception: if NumPy's search takes too long, it is True, so
+        that no race is missed.
         """
         if self.stop <= other.start or other.stop <= self.start:
             return False
@@ -110,54 +107,23 @@ def _joined(axes: list[Axis]) -> list[Axis]:
 
 @lru_cache(maxsize=1 << 12)
 def _meet(first: Extent, second: Extent) -> bool:
-    if _kept_apart(first, second):
-        return False
-    # The loop goes over the runs of one view, so it takes the one with fewer runs.
-    sparse, dense = sorted((first, second), key=lambda extent: extent.n_runs)
-    if sparse.n_runs > MAX_RUNS:
+    try:
+        return np.shares_memory(_array(first), _array(second), _MOST_WORK)  # type: ignore[arg-type]  # NumPy takes any number
+    except np.exceptions.TooHardError:
         return True
-    start, run_bytes = dense.start, sparse.run_bytes
-    return any(
-        _covers_any(dense.axes, dense.run_bytes, at - start, run_bytes) for at in _runs(sparse)
-    )
 
 
-def _kept_apart(first: Extent, second: Extent) -> bool:
-    """Return whether the two are disjoint modulo the greatest common divisor of all steps.
+def _array(view: Extent) -> NDArray[np.uint8]:
+    """Return an array with the same bytes, of which only the addresses are looked at."""
+    steps, counts = zip(*view.axes, (1, view.run_bytes), strict=True)
 
-    Two columns of a matrix are the usual case: no loop over their rows is needed.
-    """
-    # Modulo this number, all runs of a view start at the same place.
-    period = math.gcd(*(step for step, _ in (*first.axes, *second.axes)))
-    gap = (second.start - first.start) % period
-    return first.run_bytes <= gap and second.run_bytes <= period - gap
+    class Interface:
+        __array_interface__: ClassVar = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": counts,
+            "strides": steps,
+            "data": (_FIRST_ADDRESS + view.start, True),
+        }
 
-
-def _runs(view: Extent) -> Iterator[int]:
-    """Yield where each run starts."""
-
-    def walk(at: int, axes: tuple[Axis, ...]) -> Iterator[int]:
-        if not axes:
-            yield at
-            return
-        step, n = axes[0]
-        for index in range(n):
-            yield from walk(at + index * step, axes[1:])
-
-    return walk(view.start, view.axes)
-
-
-def _covers_any(axes: tuple[Axis, ...], run_bytes: int, at: int, n_bytes: int) -> bool:
-    """Return whether a view that starts at 0 has a byte in ``[at, at + n_bytes)``."""
-    if not axes:
-        return True
-    (step, n), inner = axes[0], axes[1:]
-    # Only the steps whose bytes reach into the range are tried, so most of the view is never
-    # looked at, and a single run that is reached has a byte there.
-    reach = sum(length * (count - 1) for length, count in inner) + run_bytes
-    first = max(0, -((reach - 1 - at) // step))
-    last = min(n - 1, (at + n_bytes - 1) // step)
-    return any(
-        _covers_any(inner, run_bytes, at - index * step, n_bytes)
-        for index in range(first, last + 1)
-    )
+    return np.asarray(Interface())

@@ -237,14 +237,10 @@ def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
 
 def _line(roof: Roof) -> str:
     detail = f" ({roof.detail})" if roof.detail else ""
-    return f"{roof.basis}: {', '.join(_figures(roof))}{detail}"
+    return f"{roof.basis}: {', '.join(map(_figure, _rows_of(roof)))}{detail}"
 
 
-def _figures(roof: Roof) -> Iterator[str]:
-    for name, peak in roof.peak_flops_per_s.items():
-        yield f"{name} {format_rate(peak, 'FLOP')}"
-    yield f"memory {format_rate(roof.bandwidth_bytes_per_s, 'B')}"
-    if roof.l2_bytes_per_s is not None:
-        yield f"L2 {format_rate(roof.l2_bytes_per_s, 'B')}"
-    if roof.floor_s is not None:
-        yield f"floor {format_time(roof.floor_s)}"
+def _figure(row: Row) -> str:
+    quantity, value, unit = row["quantity"], row["value"], row["unit"]
+    is_time = quantity == _FLOOR
+    return f"{quantity} {format_time(value) if is_time else format_rate(value, unit[:-2])}"

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import UnknownNameError
 from gpulab.gpus import by_driver_name, gpu, is_known, names, why_unknown
 from gpulab.gpus._datasheets import is_extrapolated
 from gpulab.tracing.profiling import capture
@@ -143,15 +142,6 @@ def test_every_gpu_can_be_a_virtual_one(name: str) -> None:
         assert torch.cuda.get_device_properties(0).multi_processor_count == gpu(name).n_sms
         assert start.elapsed_time(end) > 0
         assert y[0, 0].item() == 64
-
-
-def test_the_nearest_name_is_proposed() -> None:
-    """An unknown name raises an error with the nearest name and all names."""
-    with pytest.raises(UnknownNameError) as error:
-        gpu("H20")
-    assert str(error.value) == (
-        f"unknown GPU 'H20'; did you mean 'H200'? Known: {', '.join(names())}"
-    )
 
 
 @pytest.mark.parametrize(("name", "bytes_per_s"), [("H200", 450e9), ("A100-PCIE", 31.5e9)])

@@ -3,7 +3,7 @@
 import pytest
 
 from gpulab import gpus
-from gpulab.gpus import Roof, at_clocks, data_sheet
+from gpulab.gpus import Roof, at_clocks
 
 A100 = Roof("data sheet", {"float16": 312e12, "float32": 19.5e12}, 2e12)
 
@@ -14,23 +14,6 @@ def test_the_exercise_of_the_a100() -> None:
     assert A100.ridge("float16") == 156
     assert A100.compute_s(2 * d**3, "float16") == 137_438_953_472 / 312e12
     assert A100.memory_s(6 * d**2) == 5.0331648e-05
-
-
-@pytest.mark.parametrize(("intensity", "expected"), [(1, 2e12), (156, 312e12), (1_000, 312e12)])
-def test_the_attainable_rate_is_the_lower_limit(intensity: float, expected: float) -> None:
-    """The attainable rate is limited by bandwidth left of the ridge, and by the peak after it."""
-    assert A100.attainable(intensity, "float16") == expected
-
-
-def test_a_data_sheet_is_the_table_of_gpus() -> None:
-    """``data_sheet`` returns the figures of the table and names the document."""
-    spec = gpus.gpu("H200")
-    roof = data_sheet(spec)
-    assert roof.basis == "data sheet"
-    assert dict(roof.peak_flops_per_s) == spec.peak_flops_per_s
-    assert roof.bandwidth_bytes_per_s == spec.bandwidth_bytes_per_s
-    assert roof.detail == spec.reference
-    assert (roof.l2_bytes_per_s, roof.floor_s) == (None, None)
 
 
 def test_a_peak_is_scaled_from_the_clock_at_which_it_is_stated() -> None:

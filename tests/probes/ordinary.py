@@ -221,26 +221,6 @@ def _converted_by_the_host() -> list[float]:
     return pinned[:4].to("cuda", torch.float16, non_blocking=True).tolist()  # type: ignore[no-any-return] # as above
 
 
-def _pinned_again() -> list[object]:
-    side = torch.cuda.Stream()
-    x = torch.ones(1 << 20, device="cuda")
-    host = torch.empty(1 << 20, pin_memory=True)
-    del host
-    before = torch.cuda.host_memory_stats()["num_host_alloc"]
-    for _ in range(3):
-        host = torch.empty(1 << 20, pin_memory=True)
-        del host
-    again = torch.cuda.host_memory_stats()["num_host_alloc"] - before
-    with torch.cuda.stream(side):
-        torch.cuda._sleep(10_000_000)
-        host = x.to("cpu", non_blocking=True)
-    del host
-    other = torch.empty(1 << 20, pin_memory=True)  # a copy still writes to the first block
-    more = torch.cuda.host_memory_stats()["num_host_alloc"] - before
-    torch.cuda.synchronize()
-    return [again, more, other.is_pinned()]
-
-
 def _custom_kernel() -> str:
     code = "template <typename T> T doubled(T x) { return x + x; }"
     made: Any = torch.cuda.jiterator._create_jit_fn(code)
@@ -290,7 +270,6 @@ FAMILIES: dict[str, list[Probe]] = {
             [[[1.0, 1.0]] * 3, [1.0, 1.0], [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]],
         ),
         Gives("types converted by the host", _converted_by_the_host, [3.0] * 4),
-        Gives("pinned memory is reused", _pinned_again, [0, 1, True]),
         Gives(
             "a profile",
             _profiled,

@@ -1,6 +1,5 @@
 """Predictions and roofs: the refined model agrees with the virtual GPU to the nanosecond."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -75,16 +74,6 @@ def test_predicting_changes_nothing_of_the_gpu_in_use(virtual: VirtualGpu) -> No
     roofline.predict("dropout", 4096)
     after = (virtual.now_s, torch.cuda.memory_allocated(), torch.get_rng_state().tolist())
     assert before == after
-
-
-def test_no_gpu_need_be_in_use_to_predict_for_one_by_name() -> None:
-    """A GPU can be named by short or driver's name, and the basis says what is used."""
-    found = roofline.predict("matmul", 4096, "float16", "A100")
-    assert found == roofline.predict(
-        "matmul", 4096, "float16", _datasheets.gpu("A100").driver_name
-    )
-    assert found.device_name == "NVIDIA A100-SXM4-80GB"
-    assert found.basis == "the virtual GPU's model, extrapolated from its data sheet"
 
 
 def test_the_plain_model_is_the_textbook() -> None:
@@ -212,25 +201,6 @@ def test_the_three_roofs_are_kept_apart() -> None:
     assert measured.detail == "matmuls of 4096 and 8192, copy of 1024 MiB"
 
 
-def test_a_gpu_by_name_has_its_data_sheet_alone() -> None:
-    """A GPU by name has no clocks and no measured roofs."""
-    found = roofline.ceilings("T4")
-    assert [roof.basis for roof in found.roofs] == ["data sheet"]
-    assert (found.live, found.measured, found.source) == (None, None, "")
-    assert str(found).startswith("Ceilings of Tesla T4\ndata sheet: float16 65.0 TFLOP/s, ")
-
-
-@pytest.mark.slow
-def test_live_clocks_lower_the_roof(virtual: VirtualGpu) -> None:
-    """A clock locked at half the boost clock halves the peaks."""
-    regime = virtual.machine.gpu.device.regime
-    regime.lock(virtual.machine.host.now_ns, 990)
-    live = roofline.ceilings().live
-    assert live is not None
-    assert live.peak("float32") == _datasheets.gpu("H200").peak_flops_per_s["float32"] / 2
-    assert live.detail == "990 of 1980 MHz, memory 3201 of 3201 MHz"
-
-
 def test_roofs_survive_a_recording() -> None:
     """Recorded ceilings are read back equal, and missing ones stay unknown."""
     roofs = (
@@ -301,23 +271,6 @@ def test_what_cannot_be_compared_is_left_out(left_out: Point) -> None:
     assert table["workload"].tolist() == ["matmul"]
 
 
-def test_a_point_of_an_unknown_gpu_has_no_refined_prediction() -> None:
-    """A point of an unknown GPU has a plain prediction only, and only with a measured roof."""
-    unknown = point(MATMUL, 1e-3, source="measured", device_name="NVIDIA Nonesuch")
-    (row,) = roofline.table([unknown]).to_dict("records")
-    assert math.isnan(row["plain_s"])
-    assert math.isnan(row["refined_ratio"])
-    roofs = (Roof("measured", {"float16": 100e12}, 1e12),)
-    ceilings = roofline.Ceilings("NVIDIA Nonesuch", "measured", roofs)
-    (row,) = roofline.table([unknown], ceilings=ceilings).to_dict("records")
-    assert row["plain_s"] == 2 * 4096**3 / 100e12
-    assert math.isnan(row["refined_s"])
-    assert (row["bound"], row["plain_basis"]) == ("compute", "measured")
-    assert roofline.errors(roofline.table([unknown], ceilings=ceilings))["model"].tolist() == [
-        "plain"
-    ]
-
-
 def test_errors_are_those_of_the_prediction() -> None:
     """A time of twice the prediction means that the prediction is 50 % too low."""
     plain_s = roofline.predict("matmul", 4096, "float16", "H200", model="plain").duration_s
@@ -332,26 +285,6 @@ def test_errors_are_those_of_the_prediction() -> None:
     }
     by_workload = roofline.errors(table, by="workload")
     assert by_workload["workload"].tolist() == ["matmul", "matmul"]
-
-
-def test_errors_by_an_unknown_column_are_refused() -> None:
-    """The error lists the columns of the table."""
-    with pytest.raises(InvalidOptionError, match=r"^by='shape'; the table has workload, size, "):
-        roofline.errors(roofline.table([]), by="shape")
-
-
-def test_a_prediction_is_one_line() -> None:
-    """The text is one line with work, time, GPU, model and bound."""
-    said = roofline.predict("softmax", 1024, "float32", "H200", model="plain")
-    assert str(said) == (
-        "softmax n=1024 float32: 6.99 µs predicted for NVIDIA H200 (plain model, cold cache), "
-        "bound by memory"
-    )
-    limits = Roof("data sheet", {"float32": 1e12}, 1e9)
-    assert str(roofline.predict("add", 64, "float32", limits, model="plain")) == (
-        "add n=64 float32: 768 ns predicted for a GPU of these limits (plain model, cold cache), "
-        "bound by memory"
-    )
 
 
 # Charts

@@ -27,7 +27,6 @@ from gpulab.gpus.provenance import device_label
 from gpulab.roofline.scaling._cpu_contention import ContentionWatch, contention_findings
 from gpulab.roofline.scaling._curve import Curve, amounts, curve_of
 from gpulab.roofline.scaling._curve_points import (
-    CrossoverRequest,
     CurveRequest,
     PointSource,
     collect_points,
@@ -296,29 +295,26 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     find_workload(workload).bytes(1, dtype)  # raises for a type that the workload does not offer
     over = None if link is None else find_link(link)
     chosen_sizes = None if sizes is None else _ascending(sizes)
-    bare = Task(workload, 1, dtype, cache=cache, method=method)  # the size is replaced later
-    transferring = CurveRequest(replace(bare, transfers=transfers), chosen_sizes)
+    # The sizes of the tasks are replaced later.
+    on_cpu = Task(workload, 1, dtype, on="cpu", n_threads=n_threads)
+    bare = Task(workload, 1, dtype, cache=cache, method=method)
+    # For a given link, the copies are computed from their bytes and not measured.
+    is_measured = transfers != "none" and over is None
+    transferring = [replace(bare, transfers=transfers)] if is_measured else []
     watch = ContentionWatch(partial(take, precision=precision, max_time_s=max_time_s))
-    points = collect_points(
-        CrossoverRequest(
-            cpu=CurveRequest(
-                Task(workload, 1, dtype, on="cpu", n_threads=n_threads), chosen_sizes
-            ),
-            bare=CurveRequest(bare, chosen_sizes),
-            # For a given link, the copies are computed from their bytes and not measured.
-            transferring=None if transfers == "none" or over else transferring,
-        ),
+    cpu_points, bare_points, *moving_points = collect_points(
+        [CurveRequest(task, chosen_sizes) for task in (on_cpu, bare, *transferring)],
         source,
         gpu,
         watch,
         progress=progress,
     )
-    # Empty if the points come from a source: then the watch has measured nothing.
-    cpu, without = replace(curve_of(points.cpu), waits=watch.waits), curve_of(points.bare)
+    # No waits if the points come from a source: then the watch has measured nothing.
+    cpu, without = replace(curve_of(cpu_points), waits=watch.waits), curve_of(bare_points)
     if transfers == "none":
         return Crossover(workload, dtype, transfers, cpu, without, without)
-    if points.transferring:
-        curve = curve_of(points.transferring)
+    if any(moving_points):
+        curve = curve_of(moving_points[0])
     else:
         over = over or link_of(without.device_name)
         curve = over_link(without, workload, dtype, transfers, over)

@@ -1,6 +1,6 @@
 """The points of the curves: select them from a recording or a sweep, or measure them now."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,55 +42,37 @@ def _without_size(task: Task) -> tuple[str, ...]:
     return (task.workload, task.on, task.dtype, task.method, task.cache, task.transfers)
 
 
-@dataclass(frozen=True, slots=True)
-class CrossoverRequest:
-    """The curves that a crossover needs: the CPU's, the GPU's, and maybe with transfers."""
-
-    cpu: CurveRequest
-    bare: CurveRequest
-    transferring: CurveRequest | None
-
-
-@dataclass(frozen=True, slots=True)
-class CrossoverPoints:
-    """The points of the curves; ``transferring`` is empty if it will be computed."""
-
-    cpu: tuple[Point, ...]
-    bare: tuple[Point, ...]
-    transferring: tuple[Point, ...] = ()
-
-
 def collect_points(
-    curves: CrossoverRequest,
+    requests: Sequence[CurveRequest],
     source: PointSource,
     gpu: str | None,
     measure: MeasureTask,
     *,
     progress: bool,
-) -> CrossoverPoints:
-    """Return the points of each curve, from a source or, with None, measured now.
+) -> list[tuple[Point, ...]]:
+    """Return the points of each curve, from a source or measured now.
 
+    The first curve is the CPU's, and the others are the GPU's. The first two must have points;
+    others are empty if the source has none.
     ``gpu`` is the virtual GPU that computes the times if the source has none of that GPU.
     """
     points = _points_in(source)
+    cpu, *gpu_curves = requests
     if points is None:
-        cpu = tuple(measure_curve(curves.cpu, measure, progress=progress))
+        on_cpu = tuple(measure_curve(cpu, measure, progress=progress))
     else:
-        cpu = require_points(points, curves.cpu)
+        on_cpu = require_points(points, cpu)
         points = points if gpu is None else _of_gpu(points, gpu)
     # Times of the source are better than computed ones: measured, or at least of the same machine.
     if points:
-        transferring = select_points(points, curves.transferring) if curves.transferring else ()
-        return CrossoverPoints(cpu, require_points(points, curves.bare), transferring)
+        first, *others = gpu_curves
+        more = (select_points(points, request) for request in others)
+        return [on_cpu, require_points(points, first), *more]
     # Compute times only at the sizes of the CPU, because others could not be compared.
-    gpu_sizes = curves.bare.sizes or (None if source is None else _sizes(cpu))
+    sizes = gpu_curves[0].sizes or (None if source is None else _sizes(on_cpu))
+    sized = [replace(request, sizes=sizes) for request in gpu_curves]
     with gpu_entered(gpu):
-        both = [
-            tuple(measure_curve(replace(request, sizes=gpu_sizes), measure, progress=progress))
-            for request in (curves.bare, curves.transferring)
-            if request is not None
-        ]
-    return CrossoverPoints(cpu, *both)
+        return [on_cpu, *(tuple(measure_curve(r, measure, progress=progress)) for r in sized)]
 
 
 _POINT = instance_of(Point, "a Point, or the source a sweep or a recording")
@@ -186,12 +168,10 @@ def measure_curve(
 @contextmanager
 def gpu_entered(gpu: str | None) -> Iterator[None]:
     """Use the virtual GPU of this name inside the block, or the GPU in use if it is None."""
-    with device.active() if gpu is None else _virtual(gpu):
-        yield
-
-
-@contextmanager
-def _virtual(gpu: str) -> Iterator[None]:
-    virtual = virtual_gpu(gpu)  # first, because it raises for an unknown name
-    with device.outside(), virtual:
-        yield
+    if gpu is None:
+        with device.active():
+            yield
+    else:
+        virtual = virtual_gpu(gpu)  # first, because it raises for an unknown name
+        with device.outside(), virtual:
+            yield

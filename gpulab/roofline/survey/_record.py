@@ -1,35 +1,38 @@
 """Run a survey: measure a machine for as long as the time allows, and write a recording."""
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from gpulab import device
-from gpulab.core.disk import growing
-from gpulab.core.errors import GpulabError
+from gpulab import device, roofline
+from gpulab.core import interrupts
+from gpulab.core.disk import GrowingFile, growing
+from gpulab.core.errors import GpulabError, NotSavedError
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, PATH
-from gpulab.roofline.survey._journal import OpenRecording, recording_in
-from gpulab.roofline.survey._plan import (
-    EFFORT,
-    LONGEST_CPU_S,
-    TOO_LONG,
-    PlannedTask,
-    SurveyPlan,
-    SurveySection,
-    plan,
-    scaled_s,
+from gpulab.roofline.survey._plan import CEILINGS, EFFORT, LEFT_OUT, SurveyPlan, plan
+from gpulab.workloads import recordings, workload
+from gpulab.workloads.recordings import Recording, Row
+from gpulab.workloads.sweeps import (
+    Journal,
+    Point,
+    RunningSweep,
+    Task,
+    first_line,
+    measure_point,
+    provenance,
 )
-from gpulab.workloads import recordings
-from gpulab.workloads.recordings import Recording
-from gpulab.workloads.sweeps import measure_point, provenance
 
 __all__ = ["record"]
+
+LONGEST_CALL_S = 0.1  # a size whose call should take longer is left out
+TOO_LONG = "one call takes too long"
 
 
 def record(
@@ -74,7 +77,7 @@ def record(
         If another process records to the file; the message names the process.
     NotSavedError
         If the file cannot be written, for example on a full disk. The error's ``partial`` is a
-        :class:`gpulab.recordings.Recording` of what was measured.
+        :class:`gpulab.workloads.sweeps.Sweep` of the points that this call has measured.
     UnknownNameError
         If there is no such section.
     RecordingError
@@ -105,117 +108,147 @@ def record(
         if progress:
             Bar.write(str(to_do))
         # time.monotonic stays the real clock; time.perf_counter is the virtual clock on a virtual
-        # GPU.
-        # Set only now, so that reading the file and making the plan take nothing off the time.
+        # GPU. Only now, so that reading the file takes nothing off the time.
         end_s = time.monotonic() + to_do.limit_s
-        with device.active(), recording_in(file, provenance()) as log:
-            log.left_out.update(to_do.left_out)
-            _Survey(log, end_s, quick=quick).run(to_do, progress=progress)
-            log.add_left_out()
+        with device.active(), unsealed(file):
+            journal = Journal(file)
+            facts = journal.begin(provenance())
+            running = RunningSweep({task.key: task for task in to_do.tasks}, facts, journal)
+            bar = Bar(
+                total=len(to_do.tasks), desc="recording", unit=" points", disable=not progress
+            )
+            with running.shown_on(bar), running.kept_in_memory():
+                survey = _Survey(running, to_do, end_s)
+                missing = survey.run(partial(_take_ceilings, file, quick=quick))
+                rows = [{"what": name, "reason": reason} for name, reason in missing.items()]
+                _add_section(file, LEFT_OUT, rows)
     return recordings.load(path)
 
 
-@dataclass(frozen=True, slots=True)
-class _SurveyStep:
-    """One step of a survey; ``take`` measures it and returns why it failed, or an empty text."""
+@interrupts.contextmanager
+def unsealed(file: GrowingFile) -> Iterator[None]:
+    """Remove the checksum of a recording inside the block, and write a new one after it.
 
-    name: str
-    estimate_s: float
-    take: Callable[[], str]
+    Lines after a checksum would be refused.
+    """
+    _unseal(file)
+    try:
+        yield
+    except NotSavedError:
+        raise  # the disk would refuse the checksum, too, and the same call can go on without it
+    except BaseException:
+        _seal(file)
+        raise
+    _seal(file)
 
 
-class _GpuFailedError(GpulabError):
-    """A CUDA error after which this process cannot use the GPU any more."""
+def _seal(file: GrowingFile) -> None:
+    if body := _unseal(file):
+        file.append(recordings.seal(body))
+        file.sync()
+
+
+def _unseal(file: GrowingFile) -> str:
+    """Remove the checksum and an incomplete last line, and return the text that is left."""
+    body = recordings.unsealed(file.read().decode())
+    # Counted in bytes, as names may contain other characters than ASCII.
+    file.cut(len(body.encode()))
+    return body
+
+
+def _add_section(file: GrowingFile, name: str, rows: list[Row]) -> None:
+    file.append(recordings.as_line(recordings.section_line(name, rows)))
 
 
 class _Survey:
     """One run of a survey over its plan."""
 
-    def __init__(self, log: OpenRecording, end_s: float, *, quick: bool) -> None:
-        self.log = log
-        self.end_s = end_s
-        self.quick = quick
+    def __init__(self, running: RunningSweep, to_do: SurveyPlan, end_s: float) -> None:
+        self._running = running
+        self._to_do = to_do
+        self._end_s = end_s
+        self._gpu_failure = ""
+        # The points of each kind of task, which differ in their size only.
+        self._points: dict[Task, list[Point]] = defaultdict(list)
+        for point in to_do.before.values():
+            self._note(point)
 
-    def run(self, to_do: SurveyPlan, *, progress: bool) -> None:
-        """Measure all steps for which there is time."""
-        pending = deque(
-            [
-                *(
-                    _SurveyStep(s.name, s.estimate_s, partial(self._section, s))
-                    for s in to_do.sections
-                ),
-                *(
-                    _SurveyStep(t.task.key, t.estimate_s, partial(self._task, t))
-                    for t in to_do.tasks
-                ),
-            ]
-        )
-        with Bar(total=len(pending), desc="recording", unit=" steps", disable=not progress) as bar:
-            try:
-                while pending:
-                    if reason := self._step(pending[0]):
-                        # A step leaves the queue only after it, so that one that is interrupted
-                        # counts as left out.
-                        self.log.left_out[pending[0].name] = reason
-                    pending.popleft()
-                    bar.update()
-            except KeyboardInterrupt:
-                why = "the recording was interrupted"
-            except _GpuFailedError as error:
-                why = str(error)
-        self.log.left_out.update({step.name: why for step in pending})
+    def run(self, take_ceilings: Callable[[], str]) -> dict[str, str]:
+        """Measure all for which there is time; return what is missing, and why.
 
-    def _step(self, step: _SurveyStep) -> str:
-        # Skips this step only: a later one may be short enough for the time that is left.
-        if time.monotonic() + step.estimate_s > self.end_s:
+        ``take_ceilings`` returns why they could not be measured, or an empty text.
+        """
+        steps = {CEILINGS: take_ceilings} if self._to_do.has_ceilings else {}
+        steps |= {each.key: partial(self._take, each) for each in self._to_do.tasks}
+        missing = {**self._to_do.left_out, **dict.fromkeys(steps, "the recording was interrupted")}
+        with suppress(KeyboardInterrupt):
+            for name, take in steps.items():
+                missing[name] = take()
+        return {name: reason for name, reason in missing.items() if reason}
+
+    def _take(self, task: Task) -> str:
+        """Measure a task; return why it is left out, or an empty text."""
+        if self._gpu_failure:
+            return self._gpu_failure
+        if time.monotonic() >= self._end_s:
             return "the time was over"
-        return step.take()
-
-    def _section(self, section: SurveySection) -> str:
-        try:
-            # The whole section before its line is written: half a section would look like a whole
-            # one.
-            rows = list(section.rows(quick=self.quick))
-        # A machine may be unable to measure a section; the others are still measured.
-        except (GpulabError, RuntimeError, OSError) as error:
-            _check_gpu()
-            return _first_line(error)
-        self.log.add_section(section.name, rows)
-        return ""
-
-    def _task(self, planned: PlannedTask) -> str:
-        # Decided here and not in the plan, because the time of the smaller size is known only now.
-        if planned.task.on == "cpu" and self._expected_s(planned) > LONGEST_CPU_S:
+        if expected_s(task, self._points[_kind(task)]) > LONGEST_CALL_S:
             return TOO_LONG
+        self._running.task_started(task)
         # measure_point does not raise, so sizes that do not fit do not end the survey.
-        point = measure_point(planned.task, EFFORT)
+        point = measure_point(task, EFFORT)
         if not point.ok:
-            _check_gpu()
-        self.log.add(point)
-        return ""
+            self._gpu_failure = _gpu_failure()
+        if not self._gpu_failure:
+            self._running.point_measured(point)
+            self._note(point)
+        return self._gpu_failure
 
-    def _expected_s(self, planned: PlannedTask) -> float:
-        """Return the expected seconds of a call, scaled up from a smaller size if there is one."""
-        smaller = [
-            point
-            for point in self.log.points.values()
-            if point.task.on == "cpu"
-            and point.ok
-            and point.task.size < planned.task.size
-            and replace(point.task, size=planned.task.size) == planned.task
-        ]
-        if not smaller:
-            return planned.call_s
-        return scaled_s(planned.task, max(smaller, key=lambda point: point.task.size))
+    def _note(self, point: Point) -> None:
+        if point.ok:
+            self._points[_kind(point.task)].append(point)
 
 
-def _check_gpu() -> None:
-    """Raise if the GPU has failed, because all further points would only repeat that error."""
+def _kind(task: Task) -> Task:
+    return replace(task, size=1)
+
+
+def expected_s(task: Task, points: Iterable[Point]) -> float:
+    """Return about how long a call should take, by points of other sizes; 0 without smaller ones.
+
+    The time of the smallest size is mostly a fixed cost, which does not grow.
+    """
+    smaller = sorted(
+        (point for point in points if point.task.size < task.size),
+        key=lambda point: point.task.size,
+    )
+    if not smaller:
+        return 0.0
+    work, last = workload(task.workload), smaller[-1]
+    growth = work.bytes(task.size, task.dtype) / work.bytes(last.task.size, task.dtype)
+    # The faster growing of the two, because which one bounds the work is unknown here. Copies of
+    # the data take most of the time if there are any.
+    if task.transfers == "none":
+        growth = max(growth, work.flops(task.size) / max(1, work.flops(last.task.size)))
+    fixed_s = smaller[0].median_s
+    return fixed_s + growth * max(0.0, last.median_s - fixed_s)
+
+
+def _take_ceilings(file: GrowingFile, *, quick: bool) -> str:
+    try:
+        # All of them before the line is written: half a section would look like a whole one.
+        rows = roofline.measure_ceilings(max_time_s=0.05 if quick else 0.2).to_rows()
+    # A machine may be unable to measure them; the points are still measured.
+    except (GpulabError, RuntimeError, OSError) as error:
+        return _gpu_failure() or first_line(error)
+    _add_section(file, CEILINGS, rows)
+    return ""
+
+
+def _gpu_failure() -> str:
+    """Return how the GPU has failed, because all further points would only repeat that error."""
     try:
         torch.cuda.synchronize()
     except RuntimeError as error:
-        raise _GpuFailedError(f"the GPU failed: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        return f"the GPU failed: {first_line(error)}"
+    return ""

@@ -189,7 +189,6 @@ class Runner:
         recorded = self.recorded.get(operation.event)
         awaited = [recorded[0]] if recorded else self._later(operation.event)
         task = self._mark_task(operation, awaited)
-        task.site = (f"operation {index + 1}", 0)
         self._launch(index, turn, operation, task, host_ns)
         if recorded:
             self.checker.stream_wait((0, operation.stream), recorded[1])

@@ -185,13 +185,6 @@ def _foreach_reduction(call: OperatorCall) -> Names:
     return ("fill", *(call.name,) * n_launches, "sums of chunks")
 
 
-def _attention(call: OperatorCall) -> Names | None:
-    """Return the copy of a mask of float32 whose rows are padded to whole vectors."""
-    mask = call.kwargs.get("attn_mask")
-    is_odd = mask is not None and mask.shape[-1] % 8 != 0
-    return ("fill", "copy", ATTENTION) if is_odd and call.arithmetic == "float32" else None
-
-
 def _attention_backward(call: OperatorCall) -> Names | None:
     """Return the sums over results by their gradients, which cuDNN's kernel for halves has."""
     own = ("multiply", "sum", "copy", ATTENTION_BACKWARD)
@@ -257,7 +250,6 @@ RULES: Rules = {
     "upsample_bicubic2d": ("fill", "upsample_bicubic2d"),
     "mm": _matmul("mm"),
     "addmm linear": _matmul("linear"),
-    "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "select_backward slice_backward": _slice_backward,
     "native_batch_norm_backward": _batch_norm_backward,

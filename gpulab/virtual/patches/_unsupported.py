@@ -52,6 +52,13 @@ UNSUPPORTED: dict[str, str] = {
     "torch.cuda.memory.change_current_allocator": _MEMORY,
     "torch.cuda.memory.caching_allocator_enable": "leave PyTorch's cache on, or use a CUDA GPU",
     **{
+        f"torch.cuda.memory.{name}": "read torch.cuda.memory_stats(), which is of the device"
+        for name in (
+            *("host_memory_stats", "host_memory_stats_as_nested_dict"),
+            *("reset_peak_host_memory_stats", "reset_accumulated_host_memory_stats"),
+        )
+    },
+    **{
         f"torch.cuda.memory.caching_allocator_{name}": 'use torch.empty(n, device="cuda")'
         for name in ("alloc", "delete")
     },

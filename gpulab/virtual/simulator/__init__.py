@@ -15,11 +15,15 @@ from gpulab.virtual.simulator._entered_machine import (
 )
 from gpulab.virtual.simulator._graphs import GRAPH_GAPS, Capture, Graph
 from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._host_time import fitted_costs
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
-from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, recorded_host
+from gpulab.virtual.simulator._recorded_host import (
+    MODEL_HOST,
+    RecordedHost,
+    fitted_costs,
+    recorded_host,
+)
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,

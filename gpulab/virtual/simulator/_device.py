@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from gpulab.gpus import GpuSpec
-from gpulab.happens_before import site_text
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator._l2_cache import L2Cache
 from gpulab.virtual.simulator._scheduler import Multiprocessors
@@ -88,7 +87,6 @@ class SimulatedDevice:
             finished=self._retire,
         )
         self.add_stream()
-        self.event_queue.on_standstill(self._waits)
 
     def add_stream(self, gaps: Gaps | None = None) -> SimulatedStream:
         """Add a stream and return it; the first one is the default stream."""
@@ -263,17 +261,6 @@ class SimulatedDevice:
         self.resume(stream)
         for other in waiting:
             other.device.resume(other)
-
-    def _waits(self) -> list[str]:
-        """Return a sentence for each stream that waits for another: which line makes it wait."""
-        return [
-            f"{site_text(task.site)} makes stream {stream.number} of cuda:{self.index} wait for "
-            f"stream {other.stream.number} of cuda:{other.stream.device.index}"
-            for stream in self.streams
-            for task in list(stream.queue)[:1]
-            for other in task.waits_for
-            if not other.is_done
-        ]
 
 
 def _as_records(rows: Iterable[tuple[Any, ...]]) -> list[TaskRecord]:

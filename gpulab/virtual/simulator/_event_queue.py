@@ -17,6 +17,11 @@ _TORN = (
     "an error, such as a shortage of memory, stopped the virtual GPU in the middle of its work, "
     "and its state is unknown; restart the kernel"
 )
+# Programs cannot get there: a stream waits only for what was launched before. Those that the
+# machine of the explorers runs can.
+_STANDSTILL = (
+    "this waits for work that can never run: it was not launched, or streams wait for one another"
+)
 Action = Callable[[], None]
 Value = TypeVar("Value")
 
@@ -39,7 +44,6 @@ class EventQueue:
         self.is_torn = False
         self.is_in_action = False
         self._failure: Exception | None = None
-        self._describers: list[Callable[[], list[str]]] = []
         self._do_more: Callable[[], bool] = lambda: False
         self._queue: list[tuple[int, int, Action]] = []
         self._ticket = count()
@@ -49,10 +53,6 @@ class EventQueue:
         # The ticket breaks ties. Without it the heap would compare functions, which have no order.
         due_ns = time_ns if time_ns > self.now_ns else self.now_ns  # noqa: FURB136 # twice a kernel, where a call of max is slow
         heappush(self._queue, (due_ns, next(self._ticket), action))
-
-    def on_standstill(self, describe: Callable[[], list[str]]) -> None:
-        """Call ``describe`` for the text of the error, if a wait can never end."""
-        self._describers.append(describe)
 
     def before_going_on(self, do_more: Callable[[], bool]) -> None:
         """Call ``do_more`` until it returns False, each time before the program goes on."""
@@ -110,20 +110,11 @@ class EventQueue:
         while not reached():
             # Nothing left to run: no later action can make the condition true.
             if not self._queue:
-                raise VirtualGpuError(self._standstill())
+                raise VirtualGpuError(_STANDSTILL)
             self._step()
         while self.undisturbed(self._do_more):
             pass
         return self.now_ns
-
-    def _standstill(self) -> str:
-        waits = [each for describe in self._describers for each in describe()]
-        if not waits:
-            return "this waits for work that was never launched; launch it before you wait"
-        return (
-            "this waits for work that can never run, because streams wait for one another: "
-            f"{'; '.join(waits)}; remove one of these waits"
-        )
 
     def _step(self) -> None:
         self.is_in_action = True

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._device import SimulatedDevice
-from gpulab.virtual.simulator._host_time import fitted_costs
-from gpulab.virtual.simulator._recorded_host import MODEL_HOST, RecordedHost, cold_host
+from gpulab.virtual.simulator._recorded_host import (
+    MODEL_HOST,
+    RecordedHost,
+    cold_host,
+    fitted_costs,
+)
 from gpulab.virtual.simulator._task import SimulatedStream, StreamTask
 
 

@@ -188,20 +188,16 @@ class Machine:
         """Give unused pinned memory back to the system, and charge the host."""
         self.pinned.empty_cache(self.host_free)
 
-    def host_alloc(self, size_bytes: int) -> int:
-        """Charge a cudaHostAlloc, and return its time in nanoseconds."""
+    def host_alloc(self, size_bytes: int) -> None:
+        """Charge a cudaHostAlloc."""
         duration_ns = _PINNING_NS
         if size_bytes > _PINNED_BEFORE_BYTES:
             duration_ns += round(size_bytes / _PINNING_BYTES_PER_S * _NS)
         self.host.spend(duration_ns)
-        return duration_ns
 
-    def host_free(self, size_bytes: int) -> int:
-        """Charge a cudaFreeHost, and return its time in nanoseconds.
-
-        It was not measured, and counts as long as a cudaHostAlloc.
-        """
-        return self.host_alloc(size_bytes)
+    def host_free(self, size_bytes: int) -> None:
+        """Charge a cudaFreeHost, which was not measured, as a cudaHostAlloc."""
+        self.host_alloc(size_bytes)
 
     def launch(
         self, task: StreamTask, host_ns: int, accesses: Sequence[MemoryAccess] = ()
@@ -237,9 +233,6 @@ class Machine:
     ) -> StreamTask:
         """Put a mark into ``stream``: the record of an event, or a wait for ``waits_for``."""
         task = StreamTask(Kind.MARK, stream, name="event", waits_for=waits_for)
-        # The error for streams that wait for one another names this line.
-        if waits_for:
-            task.site = user_site()
         return self.launch(task, host_ns)
 
     def order(self, first: SimulatedStream, second: SimulatedStream, host_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Hosts of recordings: how much longer their calls take than the model's, and after a wait.
+"""The host's times between launches, after a wait, and on the hosts of recordings.
 
 ``data/host.json`` has the numbers and says where they were measured.
 """
@@ -92,9 +92,27 @@ class ColdHost:
 MODEL_HOST = RecordedHost("the model", 1.0)
 
 
+@cache
 def _recorded() -> dict[str, Any]:
     data: dict[str, Any] = json.loads(files("gpulab").joinpath(_FILE).read_text("utf-8"))
     return data
+
+
+@cache
+def fitted_costs() -> dict[str, int]:
+    """Return the host's costs in nanoseconds, by name: for modules, autograd, optimizers.
+
+    They were fitted together, to the host times of whole training steps on the host of an NVIDIA
+    H200. So a single one of them is not a measurement. ``python -m benchmarks.host_time fit``
+    writes them.
+
+    Examples
+    --------
+    >>> fitted_costs()["operator in backward"] > 0
+    True
+    """
+    costs: dict[str, int] = _recorded()["costs_ns"]
+    return costs
 
 
 @cache

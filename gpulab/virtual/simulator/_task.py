@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpulab.happens_before import NOWHERE
 from gpulab.virtual.simulator._l2_cache import CacheAccess
 from gpulab.virtual.simulator._thermal import REST
 from gpulab.virtual.simulator.costs import KernelWork
@@ -118,8 +117,6 @@ class StreamTask:
         The streams whose first task waits for this one.
     is_in_launch_queue
         Whether it counts in the launch queue; the nodes of a graph share one entry.
-    site
-        The line of the program that makes it wait for others.
     n_wanted_sms, n_granted_sms
         How many multiprocessors it can use, and how many it has now.
     remaining_ns, updated_ns
@@ -142,7 +139,6 @@ class StreamTask:
         "payload",
         "remaining_ns",
         "seed",
-        "site",
         "start_ns",
         "stream",
         "updated_ns",
@@ -176,7 +172,6 @@ class StreamTask:
         # The device sets the load when a kernel starts: it depends on the cache. Copies have none.
         self.load = REST
         self.waiting: tuple[SimulatedStream, ...] = ()
-        self.site = NOWHERE
         self.seed = 0
         self.start_ns: int | None = None
         self.end_ns: int | None = None

@@ -33,8 +33,6 @@ N_USE_SAMPLES = 2
 CLOCK_STEP_MHZ = 15
 # The clock of an H200 at rest without a context, and the lowest of its supported clocks.
 LOWEST_CLOCK_MHZ = 345
-# The lowest power limit that can be set on an H200 is 200 of 700 W.
-LEAST_LIMIT_SHARE = 2 / 7
 
 SW_POWER_CAP = 4  # NVML's bit
 
@@ -261,12 +259,6 @@ class SimulatedRegime:
         """Undo :meth:`lock`; the clock rises within a tenth of a second."""
         self.advance(now_ns)
         self._highest_mhz = self.spec.boost_clock_mhz
-        self._n_quiet = 0
-
-    def limit_power(self, now_ns: int, limit_w: float) -> None:
-        """Set the power limit, in watts."""
-        self.advance(now_ns)
-        self.power_limit_w = limit_w
         self._n_quiet = 0
 
     def _count(self, now_ns: int) -> None:

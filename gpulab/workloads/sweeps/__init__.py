@@ -3,8 +3,8 @@
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import SCHEMA, FileKind, Journal, contents_of
-from gpulab.workloads.sweeps._measure_point import Effort, measure_point
-from gpulab.workloads.sweeps._sweep import Sweep, sweep, take, tasks_of
+from gpulab.workloads.sweeps._measure_point import Effort, first_line, measure_point
+from gpulab.workloads.sweeps._sweep import RunningSweep, Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
     CACHES,
     TRANSFERS,
@@ -25,9 +25,11 @@ __all__ = [
     "HasPoints",
     "Journal",
     "Point",
+    "RunningSweep",
     "Sweep",
     "Task",
     "contents_of",
+    "first_line",
     "frame_of",
     "measure_point",
     "points_of",

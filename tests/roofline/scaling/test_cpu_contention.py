@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from gpulab import virtual_gpu
-from gpulab.roofline.scaling import Curve, _cpu_contention, crossover
-from gpulab.roofline.scaling._cpu_contention import ContentionWatch, contention_findings
-from gpulab.roofline.scaling._curve import curve_of
+from gpulab.roofline.scaling import _cpu_contention, crossover
+from gpulab.roofline.scaling._cpu_contention import ContentionWatch
 from gpulab.workloads.sweeps import Point, Task
 
 CPU = Task("matmul", 64, on="cpu")
-GPU = Task("matmul", 64, method="synchronized", cache="hot")
 # From two busy programs on two cores: 16 ms instead of 7 us, half of the time without a core.
 BUSY = (0.15, 0.15, 38)
 
@@ -65,39 +63,6 @@ def waits_of(found: Point, happens: Callable[[], None]) -> tuple[tuple[int, floa
     return watch.waits
 
 
-@pytest.mark.parametrize(
-    ("spent", "time_s", "n_samples"),
-    [
-        pytest.param((0.3, 0.0, 0), 16e-3, 10, id="never sent off its core"),
-        pytest.param(
-            (0.4, 5e-3, 9), 13e-3, 10, id="waited for a hundredth of the time, as on quiet hosts"
-        ),
-        pytest.param((0.02, 0.016, 4), 9e-3, 30, id="few of the samples can contain a wait"),
-        pytest.param((0.02, 0.01, 600), 64.8e-6, 150, id="threads that sleep and are woken"),
-        pytest.param((0.013, 0.013, 10), 2.2e-6, 10, id="no wait fits into the reading"),
-        pytest.param((0.15, 0.15, 38), 0.0, 0, id="no time"),
-        pytest.param((0.0, 0.0, 0), 0.0, 0, id="no time and no turn"),
-    ],
-)
-def test_a_reading_without_waits_is_believed(
-    scheduler: Scheduler, spent: tuple[float, float, int], time_s: float, n_samples: int
-) -> None:
-    """Nothing is noted on a quiet host, or if waits cannot have changed the median."""
-    found = point(CPU, time_s, n_samples) if n_samples else Point(CPU, error="out of memory")
-    assert waits_of(found, lambda: scheduler.spend(11, *spent)) == ()
-
-
-def test_the_thread_that_waits_longest_counts(scheduler: Scheduler) -> None:
-    """The longest waiting thread counts, including threads started during the reading."""
-
-    def happens() -> None:
-        scheduler.spend(11, *BUSY)
-        scheduler.spend(12, 0.1, 0.2, 20)
-        scheduler.spend(13, 0.1, 0.1, 20)
-
-    assert waits_of(point(CPU), happens) == ((64, pytest.approx(0.01)),)
-
-
 def test_a_thread_that_ends_is_left_out(scheduler: Scheduler) -> None:
     """A thread that has ended is ignored, as its counters are gone."""
     scheduler.spend(12, 1.0, 1.0, 1)
@@ -109,32 +74,6 @@ def test_other_counters_say_nothing(scheduler: Scheduler, text: str) -> None:
     """Unreadable or empty counters cast doubt on no reading."""
     path = scheduler.folder / "11" / "schedstat"
     assert waits_of(point(CPU), lambda: path.write_text(text) and None) == ()
-
-
-def test_a_system_without_counters_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the folder of counters, as outside Linux, nothing is noted."""
-    monkeypatch.setattr(_cpu_contention, "_THREADS", tmp_path / "none")
-    assert waits_of(point(CPU), lambda: None) == ()
-
-
-def curve(waits: tuple[tuple[int, float], ...], **options: int) -> Curve:
-    """Return a CPU curve of three sizes with these waits."""
-    task = replace(CPU, **options)
-    made = curve_of([point(replace(task, size=size)) for size in (32, 64, 128)])
-    return replace(made, waits=waits)
-
-
-def test_the_doubt_says_what_happened_and_what_to_do() -> None:
-    """The finding gives the affected readings, the longest wait and what to try next."""
-    (found,) = contention_findings(curve(((32, 8.1e-3), (128, 4e-3))))
-    assert found.code == "waited-for-a-core"
-    assert str(found) == (
-        "the host had too few free cores: waits for a core are part of 2 of 3 CPU times (n = 32, "
-        "128; up to 8.10 ms per wait), which are too long; close other programs or ask for fewer "
-        "threads (n_threads=1), then run again"
-    )
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from gpulab import virtual_gpu
 from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling import Crossover, crossover
-from gpulab.workloads.sweeps import Point, Task, take
+from gpulab.workloads.sweeps import Point, Task
 
 SIZES = tuple(2**exponent for exponent in range(10, 25, 2))
 GPU = Task("add", 1, method="synchronized", cache="hot")
@@ -34,8 +34,6 @@ ON_GPU = points(GPU, 11e-6, 4e12, device_name="NVIDIA H200", source="recorded")
 WITH_COPIES = points(
     replace(GPU, transfers="both"), 31e-6, 50e9, device_name="NVIDIA H200", source="recorded"
 )
-CPU_LINE = "1.00 µs fixed, then 20.0 GB/s [20.0 GB/s, 20.0 GB/s]; farthest point 0 % off"
-GPU_LINE = "11.0 µs fixed, then 4.00 TB/s [4.00 TB/s, 4.00 TB/s]; farthest point 0 % off"
 ALL = [*ON_CPU, *ON_GPU, *WITH_COPIES]
 
 
@@ -174,22 +172,6 @@ def test_the_gpu_in_use_is_measured_without_a_source(monkeypatch: pytest.MonkeyP
     asked.clear()
     crossover("add", [2**20], transfers="both", link="PCIe 4", **options)
     assert [t.transfers for t in asked] == ["none", "none"]
-
-
-@pytest.mark.slow
-def test_on_the_virtual_gpu_the_numbers_are_exact() -> None:
-    """The curves have exactly the times of single tasks."""
-    sizes = [2**10, 2**16, 2**22]
-    cpu = [point for point in ON_CPU if point.task.size in sizes]
-    found = crossover("add", sizes, source=cpu, gpu="H200", transfers="both", progress=False)
-    with virtual_gpu("H200"):
-        alone = [
-            [take(replace(GPU, size=size, transfers=way)) for size in sizes]
-            for way in ("none", "both")
-        ]
-    for curve, taken in zip((found.bare, found.gpu), alone, strict=True):
-        assert curve.median_s == pytest.approx([point.median_s for point in taken], rel=1e-9)
-        assert curve.low_s == pytest.approx([point.low_s for point in taken], rel=1e-9)
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import pytest
 from gpulab import recordings
 from gpulab.core.errors import InvalidOptionError
 from gpulab.roofline.scaling._curve_points import (
-    CrossoverRequest,
     CurveRequest,
     collect_points,
     measure_curve,
@@ -98,11 +97,11 @@ def test_a_recording_is_loaded_by_its_file(tmp_path: Path) -> None:
     """A recording can be given by its path, and nothing is measured."""
     made = Recording("mine", {"gpu": "A GPU", "cpu": "A CPU"}, (point(CPU, 64), point(GPU, 64)))
     path = recordings.save(made, tmp_path / "mine.jsonl.gz")
-    wanted = CrossoverRequest(CurveRequest(CPU, None), CurveRequest(GPU, None), None)
+    cpu, gpu = CurveRequest(CPU, None), CurveRequest(GPU, None)
 
     def never(task: Task) -> Point:
         raise AssertionError(task)
 
-    taken = collect_points(wanted, path, None, never, progress=False)
-    assert [each.task.size for each in (*taken.cpu, *taken.bare)] == [64, 64]
-    assert taken.cpu[0].source == "recorded"
+    found = collect_points([cpu, gpu], path, None, never, progress=False)
+    assert [each.task.size for points in found for each in points] == [64, 64]
+    assert found[0][0].source == "recorded"

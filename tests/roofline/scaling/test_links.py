@@ -31,14 +31,6 @@ def test_a_copy_takes_its_bytes_at_the_share_that_is_reached() -> None:
     assert PCIE_5.copy_s(10**9) == pytest.approx(1.7e-6 + 1e9 / (0.88 * PCIE_5.bytes_per_s))
 
 
-def test_small_copies_cost_their_launches() -> None:
-    """Small copies take 5 µs per launch, and only the last transfer adds its 1.7 µs."""
-    assert copies_s("add", 1, "float32", "in", PCIE_5) == pytest.approx(10e-6)
-    assert copies_s("add", 1, "float32", "out", PCIE_5) == pytest.approx(5e-6 + 1.7e-6, rel=1e-4)
-    assert copies_s("add", 1, "float32", "both", PCIE_5) == pytest.approx(16.7e-6, rel=1e-4)
-    assert copies_s("add", 1, "float32", "none", PCIE_5) == 0.0
-
-
 def test_large_copies_cost_their_bytes() -> None:
     """Large copies take the time of their bytes, as their launches overlap with copies."""
     size = 2**24

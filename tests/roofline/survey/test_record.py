@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ from gpulab.core.errors import (
     NotSavedError,
     RecordingError,
 )
-from gpulab.core.units import counted
-from gpulab.roofline.survey import _plan, _record, _transfers, plan, record
-from gpulab.roofline.survey._plan import LONGEST_CPU_S, SurveySection
-from gpulab.workloads.sweeps import Point, Task
+from gpulab.roofline.survey import _plan, _record, plan, record
+from gpulab.workloads.sweeps import Point, Sweep, Task
 from tests.support.refusing import halting
 
 Taken = list[str]
@@ -41,25 +39,19 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
-    """Give each section one row and each point 1 µs; return what was taken, in order."""
+    """Give the ceilings one row and each point 1 µs; return what was taken, in order."""
     done: Taken = []
 
     def take(task: Task, _effort: object) -> Point:
         done.append(task.key)
         return Point(task, median_s=1e-6, low_s=1e-6, high_s=1e-6, n_samples=10)
 
-    def rows_of(name: str) -> Callable[..., Iterator[dict[str, Any]]]:
-        def rows(*, quick: bool) -> Iterator[dict[str, Any]]:
-            done.append(name)
-            yield {"quick": quick}
+    class Ceilings:
+        def to_rows(self) -> list[dict[str, Any]]:
+            done.append("ceilings")
+            return [{"roof": "measured"}]
 
-        return rows
-
-    parts = tuple(
-        SurveySection(part.name, part.summary, rows_of(part.name), part.estimate_s)
-        for part in _plan._ROW_SECTIONS
-    )
-    monkeypatch.setattr(_plan, "_ROW_SECTIONS", parts)
+    monkeypatch.setattr(_record.roofline, "measure_ceilings", lambda **_options: Ceilings())
     monkeypatch.setattr(_record, "measure_point", take)
     return done
 
@@ -79,10 +71,10 @@ def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None
 
 @pytest.mark.slow
 def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
-    """A full recording has all workloads, types and caches, the CPU, transfers and sections."""
+    """A full recording has all workloads, types and caches, the CPU, transfers and ceilings."""
     found = record(out, progress=False)
     frame = found.frame()
-    assert tuple(found.sections) == (*_plan.SECTIONS[:2], "left_out")
+    assert tuple(found.sections) == ("ceilings", "left_out")
     gpu = frame[(frame["on"] == "gpu") & (frame["method"] == "calibrated")]
     per_kind = gpu.groupby(["workload", "dtype", "cache"])["size"].nunique()
     assert len(per_kind) == 2 * sum(len(work.dtypes) for work in _plan.WORKLOADS.values())
@@ -92,38 +84,31 @@ def test_a_full_recording_has_everything(out: Path, taken: Taken) -> None:
     assert set(waited["transfers"]) == {"none", "in", "out", "both"}
     for some in (waited, frame[frame["on"] == "cpu"]):
         assert set(some["workload"]) == {*_plan.WORKLOADS}
-    assert taken[:2] == list(_plan.SECTIONS[:2])
-    assert len(taken) == len(set(taken)) == len(frame) + 2
+    assert taken[0] == "ceilings"
+    assert len(taken) == len(set(taken)) == len(frame) + 1
 
 
-def test_the_plan_fits_an_h200(taken: Taken) -> None:
-    """The plan of a full recording is under six minutes and its text says so first."""
+def test_the_plan_fits_into_its_time(taken: Taken) -> None:
+    """The plan of a full recording is under six minutes, and its text says so."""
     planned = plan()
     assert planned.estimate_s < 360
-    assert str(planned).splitlines()[:2] == [
-        f"Recording virtual NVIDIA H200: about {planned.estimate_s:.0f} s, and 600 s at most",
-        "  ceilings: bandwidth, arithmetic, cache and floor, 5.0 s",
-    ]
+    assert str(planned) == (
+        "Recording virtual NVIDIA H200: the ceilings and "
+        f"{len(planned.tasks):,} points, about {planned.estimate_s:.0f} s on an H100 and 600 s at "
+        "most"
+    )
     assert not taken
-    assert "the time will probably end" not in str(planned)
-
-
-def test_a_short_time_names_what_will_be_missing() -> None:
-    """The plan names the least valuable items as those that will not fit into the time."""
-    last = str(plan(minutes=1)).splitlines()[-1]
-    assert last.startswith("  the time will probably end before these: ")
-    assert last.endswith("66 of one thread of the CPU, 90 of sizes in between, 580 of other types")
 
 
 def test_the_same_call_resumes(out: Path, taken: Taken) -> None:
     """A repeated call adds what is missing and measures nothing twice."""
-    record(out, sections=["transfers"], quick=True, progress=False)
+    record(out, sections=["ceilings"], quick=True, progress=False)
     n_quick = len(record(out, quick=True, progress=False).points)
     assert sorted(taken) == sorted(set(taken))
     again = record(out, quick=True, progress=False)
-    assert len(taken) == n_quick + 2
+    assert len(taken) == n_quick + 1
     assert len(again.points) == n_quick
-    assert f"  {n_quick + 2} results already in the file" in str(plan(out, quick=True))
+    assert str(plan(out, quick=True)).endswith(f"; {n_quick + 1} results already in the file")
 
 
 def test_what_failed_is_tried_again(
@@ -181,13 +166,9 @@ def test_a_full_disk_loses_nothing(
         with pytest.raises(NotSavedError) as error:
             record(out, progress=False)
     partial = error.value.partial
-    assert isinstance(partial, recordings.Recording)
-    assert [*partial.sections, *(point.task.key for point in partial.points)] == taken
-    assert str(error.value) == (
-        f"{out} cannot be written: No space left on device; make room on the disk, or give a file "
-        f"on another one; what was measured ({counted(len(partial.points), 'point')}) is in "
-        "memory, as .partial of this error; after a traceback it is sys.last_value.partial"
-    )
+    assert isinstance(partial, Sweep)
+    assert ["ceilings", *(point.task.key for point in partial.points)][: len(taken)] == taken
+    assert "No space left on device; make room on the disk" in str(error.value)
     again = record(out, progress=False)
     assert {*again.sections, *(point.task.key for point in again.points)} == {*taken, "left_out"}
     assert len(taken) == len(set(taken)) + 1  # the one that was refused
@@ -229,18 +210,14 @@ def test_a_section_that_cannot_be_had_is_left_out(
 ) -> None:
     """If a section cannot be measured, only that section is missing."""
 
-    def rows(*, quick: bool) -> list[dict[str, Any]]:
-        raise ClocksUnavailableError(f"NVML is missing, quick={quick}\nand so on")
+    def refuse(**_options: object) -> None:
+        raise ClocksUnavailableError("NVML is missing\nand so on")
 
-    parts = [
-        SurveySection(part.name, "", rows, 1.0) if part.name == "transfers" else part
-        for part in _plan._ROW_SECTIONS
-    ]
-    monkeypatch.setattr(_plan, "_ROW_SECTIONS", parts)
-    found = record(out, sections=["transfers", "ceilings"], progress=False)
-    assert taken == ["ceilings"]
+    monkeypatch.setattr(_record.roofline, "measure_ceilings", refuse)
+    found = record(out, sections=["ceilings", "catalogue"], quick=True, progress=False)
+    assert len(taken) == 18
     assert found.section("left_out").to_dict("records") == [
-        {"what": "transfers", "reason": "NVML is missing, quick=False"}
+        {"what": "ceilings", "reason": "NVML is missing"}
     ]
 
 
@@ -269,37 +246,35 @@ def test_a_gpu_that_failed_ends_it(
     )
 
 
-def test_sizes_that_take_the_cpu_too_long_are_left_out(
-    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("section", "kind"), [("cpu", "cpu"), ("catalogue", "gpu")])
+def test_sizes_that_take_too_long_are_left_out(
+    out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, section: str, kind: str
 ) -> None:
-    """A CPU size is left out if the smaller size's time predicts too long a call."""
+    """A size is left out if the smaller sizes' times predict too long a call."""
     take = _record.measure_point
 
     def slow(task: Task, effort: object) -> Point:
-        take(task, effort)
-        second = _plan._cpu_call_s(task) * 3
-        return Point(task, median_s=second, low_s=second, high_s=second, n_samples=1)
+        duration_s = 1e-4 + 5e-12 * task.size**3
+        return replace(take(task, effort), median_s=duration_s)
 
     monkeypatch.setattr(_record, "measure_point", slow)
-    found = record(out, sections=["cpu"], quick=True, progress=False)
-    assert [task for task in taken if task.startswith("matmul")] == [
-        "matmul/4/float32/cpu/hot/wall/none",
-        "matmul/16/float32/cpu/hot/wall/none",
-        "matmul/64/float32/cpu/hot/wall/none",
-        "matmul/1024/float32/cpu/hot/wall/none",
-    ]
+    found = record(out, sections=[section], quick=True, progress=False)
+    assert any(f"matmul/1024/float32/{kind}" in key for key in taken)
+    assert not any(f"matmul/8192/float32/{kind}" in key for key in taken)
     left = found.section("left_out")
-    assert left["what"][0] == "matmul/8192/float32/cpu/hot/wall/none"
+    assert f"matmul/8192/float32/{kind}" in left["what"][0]
     assert set(left["reason"]) == {"one call takes too long"}
 
 
 def test_a_fixed_cost_does_not_grow() -> None:
-    """A slow start of threads does not count as slow computing when larger sizes are predicted."""
-    small = Point(Task("matmul", 64, on="cpu"), median_s=0.016, n_samples=1)
-    foretold_s = _plan.scaled_s(Task("matmul", 512, on="cpu"), small)
-    assert foretold_s < LONGEST_CPU_S
-    quick = Point(Task("matmul", 64, on="cpu"), median_s=1e-6, n_samples=1)
-    assert _plan.scaled_s(Task("matmul", 128, on="cpu"), quick) == pytest.approx(8e-6)
+    """What the smallest size takes counts once, however much larger the next size is."""
+    points = [
+        Point(Task("add", n), median_s=time_s, n_samples=9)
+        for n, time_s in ((64, 1e-3), (256, 3e-3))
+    ]
+    assert _record.expected_s(Task("add", 1024), points) == pytest.approx(1e-3 + 4 * 2e-3)
+    assert _record.expected_s(Task("add", 1 << 30), points[:1]) == 1e-3
+    assert _record.expected_s(Task("add", 64), points) == 0
 
 
 def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
@@ -309,23 +284,23 @@ def test_somebody_elses_file_is_left_alone(out: Path, taken: Taken) -> None:
         record(out)
     assert out.read_text("utf-8") == "notes\n"
     out.unlink()
-    record(out, sections=["transfers"], progress=False)
+    record(out, sections=["ceilings"], progress=False)
     edited = out.read_text("utf-8").replace("H200", "H900")
     out.write_text(edited, "utf-8")
     with pytest.raises(RecordingError, match="does not fit its checksum"):
         record(out)
     assert out.read_text("utf-8") == edited
-    assert taken == ["transfers"]
+    assert taken == ["ceilings"]
 
 
 def test_another_machine_is_refused(out: Path, taken: Taken) -> None:
     """A file from another GPU is refused and stays complete."""
-    record(out, sections=["transfers"], progress=False)
+    record(out, sections=["ceilings"], progress=False)
     device.use("A100")
     with pytest.raises(InvalidOptionError, match="was measured with gpu='NVIDIA H200'"):
         record(out, progress=False)
-    assert list(recordings.load(out).sections) == ["transfers", "left_out"]
-    assert taken == ["transfers"]
+    assert list(recordings.load(out).sections) == ["ceilings", "left_out"]
+    assert taken == ["ceilings"]
 
 
 def test_a_packed_file_is_refused(tmp_path: Path, taken: Taken) -> None:
@@ -351,43 +326,11 @@ def test_points_of_the_catalogue_are_measured(out: Path) -> None:
     assert list(table["ratio"]) == [1.0] * 46
 
 
-@pytest.mark.slow
-def test_copies_are_timed_in_all_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pinned copies return at once and have a device time; pageable ones block and have none."""
-    monkeypatch.setattr(_transfers, "_SIZES", (4 << 20,))
-    with device.active():
-        rows = {(row["direction"], row["memory"]): row for row in _transfers.rows(quick=False)}
-    assert list(rows) == [
-        ("in", "pinned"),
-        ("out", "pinned"),
-        ("in", "pageable"),
-        ("out", "pageable"),
-        ("both", "pinned"),
-    ]
-    pinned, pageable = rows["in", "pinned"], rows["in", "pageable"]
-    assert pinned["returns_s"] < pinned["device_s"] < pinned["total_s"] < pageable["returns_s"]
-    # On an H200 1.48 times: the host launches a wait, two copies and two events more.
-    assert rows["both", "pinned"]["total_s"] < 1.75 * pinned["total_s"]
-    assert pageable["device_s"] is None
-    assert {row["size_bytes"] for row in rows.values()} == {4 << 20}
-
-
-def test_an_interrupted_reading_ends_the_survey(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C inside a measurement reaches the survey, although `measure` keeps its samples."""
-
-    class Interrupted:
-        stopped_by = "interrupt"
-
-    monkeypatch.setattr(_transfers, "measure", lambda *_given, **_options: Interrupted())
-    with pytest.raises(KeyboardInterrupt):
-        _transfers.brief_measurement(lambda: None, "naive")
-
-
 def test_the_command_records(out: Path, taken: Taken) -> None:
     """The command prints the plan, what was recorded, and what is missing."""
     done = CliRunner().invoke(command, ["--out", str(out), "--quick", "--gpu", "H200"])
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("Recording virtual NVIDIA H200: about ")
+    assert done.output.startswith("Recording virtual NVIDIA H200: the ceilings and ")
     assert f"{out}: virtual NVIDIA H200 and " in done.output
-    assert "left out: 2: one call takes too long" in done.output
-    assert len(recordings.load(out).points) == len(taken) - 2
+    assert "left out: 2: its data are larger than a survey copies" in done.output
+    assert len(recordings.load(out).points) == len(taken) - 1

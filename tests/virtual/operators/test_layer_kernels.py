@@ -8,7 +8,6 @@ from torch.nn import functional
 
 import gpulab
 from benchmarks.common.device_records import duration_us, profiled
-from gpulab.virtual import KernelWork, Traffic, duration_ns
 
 
 @pytest.mark.parametrize(
@@ -29,17 +28,6 @@ def test_cudnn_normalizes_halves_by_weights_of_float32(
         return functional.batch_norm(x, mean, variance, scale, shift)
 
     assert _names(normalize)[-len(expected) :] == expected
-
-
-def test_the_gradient_of_silu_is_one_kernel() -> None:
-    """CUDA has a kernel for it, though PyTorch can write it with other operators."""
-
-    def gradient() -> object:
-        x = torch.ones(4, device="cuda", requires_grad=True)
-        y = functional.silu(x)
-        return torch.autograd.grad(y, x, torch.ones_like(y))
-
-    assert _names(gradient)[-2:] == ["ones_like", "silu_backward"]
 
 
 @pytest.mark.parametrize(
@@ -66,16 +54,6 @@ def test_pytorchs_own_depthwise_kernel_adds_the_bias(
     assert ("add bias" in _names(convolve)) == is_by_cudnn
 
 
-def test_a_sum_of_two_types_takes_longer() -> None:
-    """Its kernel loads its elements one by one."""
-    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
-        x = torch.ones(1 << 16, device="cuda")
-        alike, mixed = (
-            duration_us(profiled(lambda y=y: x + y)[-1]) for y in (x.clone(), x.half())
-        )
-    assert mixed > 2 * alike
-
-
 def test_a_result_that_is_an_input_is_read_too() -> None:
     """``out=`` the first factor takes as long as the product in place."""
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=0):
@@ -83,15 +61,6 @@ def test_a_result_that_is_an_input_is_read_too() -> None:
         calls = (lambda: torch.mul(x, y, out=x), lambda: x.mul_(y))
         into, in_place = (duration_us(profiled(call)[-1]) for call in calls)
     assert into == pytest.approx(in_place, rel=0.05)
-
-
-def test_each_kernel_waits_longer_for_slower_memory() -> None:
-    """By the ratio of the clocks, for GPUs with the same kind of memory."""
-    work = KernelWork("elementwise")
-    fitted, other = (
-        duration_ns(work, Traffic(4, 0), gpulab.gpus.gpu(n)) for n in ("H200", "H100")
-    )
-    assert other - fitted == round(850 * (3201 / 2619 - 1))
 
 
 def _names(call: Callable[[], object]) -> list[str]:

@@ -144,20 +144,3 @@ def test_a_write_by_an_index_touches_only_its_places() -> None:
     for rows in (1 << 10, 1 << 20):
         found = work(aten.index_add.default, empty(rows, 16), 0, index, values)
         assert (found.n_elements, found.most_bytes) == (256 * 16, 256 * 16 * 8)
-
-
-def test_a_list_costs_the_host_little_for_each_tensor(gpu: VirtualGpu) -> None:
-    """One operator over 200 tensors is over 15 times as fast as 200 launches, as on real GPUs.
-
-    Numbers in a list are arguments, too, and leave room for 96 tensors in a launch.
-    """
-    small = [torch.ones(64, device="cuda") for _ in range(200)]
-    torch._foreach_mul_(small, 0.5)
-    start_ns = gpu.machine.host.now_ns
-    torch._foreach_mul_(small, 0.5)
-    together_ns = gpu.machine.host.now_ns - start_ns
-    for tensor in small:
-        tensor.mul_(0.5)
-    apart_ns = gpu.machine.host.now_ns - start_ns - together_ns
-    assert apart_ns > 15 * together_ns
-    assert len(names(gpu, lambda: torch._foreach_mul_(small, [0.5] * 200))) == 3

@@ -42,24 +42,6 @@ def test_the_product_is_added_up_in_float32(name: str, dtype: torch.dtype) -> No
     torch.testing.assert_close(found, exact(a.float(), c))
 
 
-@pytest.mark.slow
-def test_it_takes_the_time_of_half_precision() -> None:
-    """The factors decide about the arithmetic, even beside a float32 matrix that is added."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        a = torch.ones(2048, 2048, device="cuda", dtype=torch.bfloat16)
-        c = torch.ones(2048, 2048, device="cuda")
-        times_s = [
-            gpulab.measure(work, n_samples=3, cache="hot").median_s
-            for work in (
-                lambda: torch.mm(a, a),
-                lambda: torch.mm(a, a, out_dtype=FLOAT32),
-                lambda: torch.addmm(c, a, a, out_dtype=FLOAT32),
-                lambda: torch.mm(c, c),
-            )
-        ]
-    assert max(times_s[:3]) < 2 * times_s[0] < times_s[3]
-
-
 @pytest.mark.parametrize(
     ("given", "wanted"), [(torch.float32, torch.float16), (torch.bfloat16, torch.float64)]
 )

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from gpulab.virtual.operators._elementwise_coordinates import log2_alignment, log2_size
 from gpulab.virtual.operators._lowering import lower_call
 from gpulab.virtual.operators._models import model_of
 from gpulab.virtual.operators._operator_call import OperatorCall
@@ -30,13 +29,6 @@ def call(
 def surface_point_of(call: OperatorCall) -> Any:  # noqa: ANN401 # a point or None
     """Return the point of a call on its surface, by the model of its operator."""
     return lower_call(call, model_of(call.name)).surface_point
-
-
-def test_an_alignment_is_the_power_of_two_in_a_size() -> None:
-    """An alignment is the largest power of two that divides a size, and 16 bytes at most."""
-    assert [log2_alignment(n) for n in (24, 7, 64, 0)] == [3.0, 0.0, 4.0, 4.0]
-    assert log2_size(8) == 3.0
-    assert log2_size(0) == 0.0
 
 
 def test_kinds_of_calls_have_surfaces_of_their_own() -> None:
@@ -80,29 +72,6 @@ def test_a_call_unlike_all_measured_ones_has_no_surface_point() -> None:
     assert surface_point_of(call("renorm", [x], dense(8))) is None
     nothing = OperatorCall("add", (), {}, [x], [], "float32", 0, is_in_place=False)
     assert surface_point_of(nothing) is None
-
-
-def test_a_depthwise_convolution_has_its_own_surface() -> None:
-    """A depthwise convolution is on its own surface, as its kernels are not matmuls."""
-    x, weight = dense(2, 8, 16, 16), dense(8, 1, 3, 3)
-    padding, dilation, transposed = [1, 1], [1, 1], False
-    given = call(
-        "convolution",
-        [x, weight],
-        x,
-        x,
-        weight,
-        None,
-        [1, 1],
-        padding,
-        dilation,
-        transposed,
-        [0, 0],
-        8,
-    )
-    surface_point = surface_point_of(given)
-    assert surface_point is not None
-    assert surface_point.surface == "depthwise"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """Tasks of a simulated device start and end at exact nanoseconds."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpulab.core.errors import VirtualGpuError
 from gpulab.gpus import gpu
@@ -61,14 +59,6 @@ def run(
     return [(task.start_ns, task.end_ns) for task in tasks]
 
 
-def test_a_stream_runs_in_order_with_the_gap_of_two_kernels() -> None:
-    """The second kernel starts 1 µs after the first has ended."""
-    device = SimulatedDevice(H200)
-    stream = device.streams[0]
-    times = run(device, kernel(stream, 5 * US), kernel(stream, 7 * US))
-    assert times == [(0, 5 * US), (6_000, 13_000)]
-
-
 def test_a_pair_of_marks_around_a_kernel_reads_it_and_a_floor() -> None:
     """Two marks around a kernel of any length are its duration and 2.6 µs apart."""
     for duration_ns in (1 * US, 1_000 * US):
@@ -100,72 +90,14 @@ def test_the_default_stream_does_not_fence_side_streams() -> None:
     assert times == [(0, 500 * US)] * 3
 
 
-def test_a_second_reading_of_the_same_data_is_faster() -> None:
-    """A kernel that reads the same 8 MB again is faster, because they are in the L2."""
-    demand = ModelledKernel(
-        KernelWork("elementwise", "float32", 0, 1 << 21),
-        (CacheAccess(1, 8 << 20, is_write=False),),
-    )
-    device = SimulatedDevice(H200)
-    stream = device.streams[0]
-    times = run(
-        device, *(StreamTask(Kind.KERNEL, stream, name="k", demand=demand) for _ in range(3))
-    )
-    cold, hot, again = ((end or 0) - (start or 0) for start, end in times)
-    assert cold > hot == again
-
-
-@pytest.mark.slow
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 10_000), st.integers(1, 132))))
-def test_streams_keep_their_order_and_work_is_never_lost(
-    tasks: list[tuple[int, int, int]],
-) -> None:
-    """Kernels of a stream end in order, and none is faster than it is alone."""
-    device = SimulatedDevice(H200)
-    for _ in range(3):
-        device.add_stream()
-    made = [kernel(device.streams[number], *demand) for number, *demand in tasks]
-    times = run(device, *made)
-    for (start_ns, end_ns), (_, duration_ns, _) in zip(times, tasks, strict=True):
-        assert (end_ns or 0) - (start_ns or 0) >= duration_ns
-    for stream in device.streams:
-        ends = [task.end_ns or 0 for task in made if task.stream is stream]
-        assert ends == sorted(ends)
-    assert device.n_pending == 0
-
-
 def test_waiting_in_a_circle_is_refused() -> None:
     """A stream that waits for a later task of its own raises an error."""
     device = SimulatedDevice(H200)
     behind = kernel(device.streams[0], US)
     device.submit(mark(device.streams[0], behind), 0)
     device.submit(behind, 0)
-    with pytest.raises(VirtualGpuError, match=r"^this waits for work that can never run, "):
+    with pytest.raises(VirtualGpuError, match="this waits for work that can never run: "):
         device.finish(behind)
-
-
-def test_streams_that_wait_for_one_another_are_named_with_both_lines() -> None:
-    """If streams wait for each other, the error names the line of each wait."""
-    device = SimulatedDevice(H200)
-    here, there = device.streams[0], device.add_stream()
-    first, second = mark(here), mark(there)
-    first.waits_for, second.waits_for = (second,), (first,)
-    first.site, second.site = ("train.py", 12), ("train.py", 13)
-    with pytest.raises(VirtualGpuError) as caught:
-        run(device, first, second)
-    assert str(caught.value) == (
-        "this waits for work that can never run, because streams wait for one another: "
-        "train.py:12 makes stream 0 of cuda:0 wait for stream 1 of cuda:0; train.py:13 makes "
-        "stream 1 of cuda:0 wait for stream 0 of cuda:0; remove one of these waits"
-    )
-
-
-def test_work_that_is_ready_starts_at_its_launch() -> None:
-    """A task that is visible now needs no simulation to start, and time 0 is a time of an end."""
-    device = SimulatedDevice(H200)
-    task = mark(device.streams[0])
-    device.submit(task, 0)
-    assert (task.end_ns, device.finish(task)) == (0, 0)
 
 
 def test_the_last_hundred_records_are_stored_and_a_keeper_stores_all() -> None:
@@ -216,16 +148,6 @@ def test_a_kernel_whose_duration_fails_takes_no_time(monkeypatch: pytest.MonkeyP
     assert caught.value.__notes__ == [
         "The error is in gpulab's model of modelled, which was launched earlier."
     ]
-
-
-def test_a_kernel_whose_size_fails_takes_one_multiprocessor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A kernel that wants all the others runs at full speed beside it."""
-    device = SimulatedDevice(H200)
-    monkeypatch.setattr(_device, "n_sms", fail)
-    tasks = modelled(device.streams[0]), kernel(device.add_stream(), US, H200.n_sms - 1)
-    assert run(device, *tasks)[1] == (0, US)
 
 
 @pytest.mark.parametrize(("n_flops", "n_bytes"), [(0, 0), (10**12, 0), (0, 1 << 30)])

@@ -44,27 +44,6 @@ def add(capture: Capture, *tasks: StreamTask) -> None:
         capture.add(task, (), SITE)
 
 
-def test_a_stream_joins_by_waiting_for_captured_work(
-    device: SimulatedDevice, capture: Capture
-) -> None:
-    """Only waits for captured work bring a stream in, and waits for other work are noticed."""
-    origin, side = device.streams
-    inside, outside = mark(origin), mark(side)
-    add(capture, inside)
-    found = [
-        (capture.includes(task), capture.depends_on_outside(task))
-        for task in (
-            kernel(origin),
-            kernel(side),
-            kernel(side, inside),
-            kernel(side, outside),
-            kernel(side, inside, outside),
-        )
-    ]
-    assert found == [(True, False), (False, False), (True, False), (False, True), (True, True)]
-    assert [capture.captured(task) for task in (inside, outside, None)] == [True, False, False]
-
-
 def test_a_capture_is_joined_when_the_origin_comes_after_all_other_work(
     device: SimulatedDevice, capture: Capture
 ) -> None:

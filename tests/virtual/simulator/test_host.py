@@ -11,7 +11,7 @@ from gpulab.virtual import Kind, SimulatedStream, StreamTask
 from gpulab.virtual.simulator import Machine, ValueLimits
 from gpulab.virtual.simulator._device import SimulatedDevice
 from gpulab.virtual.simulator._host import Host, HostCosts
-from gpulab.virtual.simulator._host_time import fitted_costs
+from gpulab.virtual.simulator._recorded_host import fitted_costs
 from gpulab.virtual.simulator._task import FixedDuration
 
 US = 1_000
@@ -29,21 +29,6 @@ def launch(host: Host, duration_ns: int, host_ns: int = 5 * US) -> StreamTask:
         Kind.KERNEL, host.devices[0].streams[0], name="k", demand=FixedDuration(duration_ns)
     )
     return host.launch(task, host_ns)
-
-
-def test_a_launch_takes_host_time_only() -> None:
-    """A launch returns before its kernel has started."""
-    host = make_host()
-    task = launch(host, 1_000 * US)
-    assert (host.now_ns, task.start_ns) == (5 * US, None)
-
-
-def test_waiting_takes_until_the_end_and_the_wake_up() -> None:
-    """A wait ends after launch, latency, kernel and wake-up."""
-    host = make_host()
-    host.wait(launch(host, 100 * US))
-    overhead_ns = COSTS.launch_latency_ns + COSTS.wake_ns
-    assert host.now_ns == 5 * US + 100 * US + overhead_ns
 
 
 def test_waiting_for_the_device_waits_for_every_stream() -> None:
@@ -78,59 +63,6 @@ def test_the_full_queue_blocks_the_host() -> None:
     assert host.now_ns == (slow.end_ns or 0) + US
 
 
-def test_first_use_is_charged_once() -> None:
-    """Creating the context and loading a library take time once."""
-    host = make_host(first_use=True)
-    host.start_context()
-    host.load("gemm")
-    assert host.now_ns == 334_000_000 + 106_000_000
-    host.start_context()
-    host.load("gemm")
-    assert host.now_ns == 440_000_000
-
-
-def test_first_use_can_be_left_out() -> None:
-    """With ``first_use=False`` context and libraries take no time."""
-    host = make_host()
-    host.start_context()
-    host.load("conv")
-    assert host.now_ns == 0
-
-
-def test_reading_the_clock_takes_time() -> None:
-    """Each reading of the clock takes 50 ns, so that a busy wait ends."""
-    host = make_host()
-    assert host.read_clock() == 50
-    assert host.read_clock() == 100
-
-
-def test_asking_lets_the_device_catch_up() -> None:
-    """A query is true as soon as the host's time has passed the end of the task."""
-    host = make_host()
-    task = launch(host, 10 * US)
-    assert not host.is_done(task)
-    host.spend(20 * US)
-    assert host.is_done(task)
-
-
-def test_host_work_takes_time_by_its_bytes() -> None:
-    """Host work takes the cost of the call and its bytes at 100 GB/s."""
-    host = make_host()
-    host.run(lambda: None, size_bytes=100_000_000)
-    assert host.now_ns == 1_000_000 + COSTS.host_operation_ns
-
-
-def test_giving_memory_back_takes_time_by_its_size() -> None:
-    """A cudaFree takes 300 ns more for each mebibyte."""
-    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
-    took_ns = []
-    for n_mib in (64, 256):
-        before_ns = machine.host.now_ns
-        machine.device_free(machine.gpu, n_mib << 20)
-        took_ns.append(machine.host.now_ns - before_ns)
-    assert took_ns[1] - took_ns[0] == (256 - 64) * 300
-
-
 @pytest.mark.parametrize(
     ("n_operators", "share"), [(1, 0), (4, 0), (5, 1 / 9), (7, 3 / 9), (13, 1), (40, 1)]
 )
@@ -148,13 +80,6 @@ def test_the_longer_a_loop_the_colder_are_its_operators(n_operators: int, share:
     assert new_ns > 0
 
 
-def test_a_host_begins_at_time_zero_with_nothing_in_progress() -> None:
-    """A new host has used no time, charges first uses, and is in no backward pass or step."""
-    host = Host([SimulatedDevice(gpu("H200"))])
-    assert (host.now_ns, host.estimated_real_s, host.n_backward) == (0, 0.0, 0)
-    assert (host.first_use, host.is_free, host.is_updating) == (True, False, False)
-
-
 def test_the_first_launch_and_the_first_wait_create_the_context() -> None:
     """Whatever uses the device first takes the time of the context, once."""
     waits, launches = make_host(first_use=True), make_host(first_use=True)
@@ -163,23 +88,6 @@ def test_the_first_launch_and_the_first_wait_create_the_context() -> None:
     assert (waits.now_ns, launches.now_ns) == (334_000_000 + COSTS.synchronize_ns, 334_000_000)
     launch(launches, 0, host_ns=7)
     assert launches.now_ns == 334_000_007
-
-
-def test_each_part_takes_its_first_time() -> None:
-    """Parts of CUDA that a program loads take the times of an H200, in microseconds."""
-    took_us = {}
-    for part in ("gemm", "gemm16", "conv", "random", "kernel", "malloc"):
-        host = make_host(first_use=True)
-        host.load(part)
-        took_us[part] = host.now_ns / US
-    assert took_us == {
-        "gemm": 106_000,
-        "gemm16": 76_000,
-        "conv": 250_000,
-        "random": 16_000,
-        "kernel": 400,
-        "malloc": 1_000,
-    }
 
 
 def test_a_part_is_loaded_once_for_each_use_of_it() -> None:
@@ -228,14 +136,6 @@ def test_a_wait_wakes_up_only_if_it_has_slept(
     host.spend(later_ns)
     host.wait(task)
     assert host.now_ns == later_ns + took_ns
-
-
-def test_a_call_that_takes_longer_than_the_wait_ends_last() -> None:
-    """The call's own time passes while the device works, so the longer of both counts."""
-    costs = HostCosts(wake_ns=0, wait_call_ns=9_000)
-    host = Host([SimulatedDevice(gpu("H200"))], costs, first_use=False)
-    host.wait(launch(host, 1_000, host_ns=0))
-    assert host.now_ns == 9_000
 
 
 def test_a_wait_simulates_the_devices_and_raises_their_failure() -> None:
@@ -355,22 +255,3 @@ def test_operators_are_refused_while_values_are_computed(call: Callable[[Host], 
     task.payload = lambda _seed: call(host)
     with pytest.raises(VirtualGpuError, match="its own work on values for an operator"):
         host.wait(task)
-
-
-def test_no_call_takes_time_while_values_are_computed() -> None:
-    """What the computation of values calls takes no time of the program."""
-    host = make_host()
-    plain, other = make_host(), launch(host, US)
-    plain.wait(launch(plain, US))
-    other.payload = lambda _seed: (host.spend(1_000 * US), host.charge("grad mode"))
-    host.wait(other)
-    assert host.now_ns == plain.now_ns
-
-
-def test_uncharged_calls_take_no_time() -> None:
-    """Inside ``uncharged`` calls take no time, and afterwards they do again."""
-    host = make_host()
-    with host.uncharged():
-        host.spend(US)
-    host.spend(1)
-    assert host.now_ns == 1

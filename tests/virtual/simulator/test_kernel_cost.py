@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulab.gpus import gpu
-from gpulab.virtual import KernelWork, L2Cache, Traffic, duration_ns
+from gpulab.virtual import KernelWork, Traffic, duration_ns
 from gpulab.virtual.simulator._l2_cache import CacheAccess
-from gpulab.virtual.simulator.costs._kernel_cost import n_sms, sleep_ns
-from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
+from gpulab.virtual.simulator.costs._kernel_cost import n_sms
 from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape, schedule
 
 H200 = gpu("H200")
@@ -89,31 +88,6 @@ def test_rows_off_16_bytes_take_older_kernels() -> None:
     assert other.total_ns > 4 * aligned.total_ns
 
 
-def test_one_row_more_than_a_wave_takes_other_tiles() -> None:
-    """Libraries have tiles of many sizes for halves: no second wave for one row."""
-    rows = 256 * H200.n_sms // 12
-    full, more = (
-        schedule(MatmulShape(1, n_rows, 12 * 128, 4096), "float16", H200).total_ns
-        for n_rows in (rows, rows + 1)
-    )
-    assert full < more < 1.25 * full
-
-
-def test_few_blocks_are_limited_by_what_one_moves() -> None:
-    """With half the blocks to move the same bytes, a kernel takes nearly twice as long."""
-    traffic = Traffic(32 * MB, 0)
-    one = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=8)
-    half = KernelWork("softmax of long rows", n_elements=8 << 18, n_rows=4)
-    assert duration_ns(half, traffic, H200) > 1.9 * duration_ns(one, traffic, H200)
-
-
-def test_steps_in_a_row_take_their_clocks() -> None:
-    """A factorization of 1,000 columns takes 628 clocks for each, plus its floor."""
-    assert (
-        duration_ns(KernelWork("factorization", n_steps=1_000), NOTHING, H200) == 3_000 + 317_172
-    )
-
-
 def test_a_kernel_makes_its_part_of_the_accesses() -> None:
     """A kernel makes only its part of a call's accesses: reads, writes, or limited bytes."""
     read, write = CacheAccess(1, 100, is_write=False), CacheAccess(2, 50, is_write=True)
@@ -128,66 +102,11 @@ def test_a_kernel_makes_its_part_of_the_accesses() -> None:
     )
 
 
-def test_the_host_time_is_the_familys_unless_given() -> None:
-    """A kernel's launch takes the host time of its family unless it has its own."""
-    assert KernelWork("elementwise").launch_ns == KERNEL_FAMILIES["elementwise"].launch_ns == 5_250
-    assert KernelWork("elementwise", host_ns=3_000).launch_ns == 3_000
-
-
-def test_a_million_cycles_last_half_a_millisecond() -> None:
-    """A sleep of 1,000,000 cycles lasts as long as they do at 1980 MHz."""
-    assert sleep_ns(1_000_000, H200) == 505_051  # an H200 took 506 µs
-
-
-def test_a_slower_gpu_takes_longer() -> None:
-    """A matmul on an A100 takes more than twice its time on an H200."""
-    work = matmul("float16", 4096, 4096, 4096)
-    traffic = Traffic(0, 6 * 4096**2)
-    assert duration_ns(work, traffic, gpu("A100")) > 2 * duration_ns(work, traffic, H200)
-
-
 def test_small_work_uses_few_multiprocessors() -> None:
     """A kernel uses as many multiprocessors as its elements, rows or tiles can fill."""
     assert n_sms(KernelWork("elementwise", n_elements=1_000), H200) == 1
     assert n_sms(KernelWork("norm", n_elements=1 << 20, n_rows=8), H200) == 8
     assert n_sms(matmul("float16", 4096, 4096, 4096), H200) == 132
-
-
-def test_every_family_has_a_floor_and_a_launch() -> None:
-    """Every family has a floor and a launch above 0 ns."""
-    assert all(family.floor_ns > 0 and family.launch_ns > 0 for family in KERNEL_FAMILIES.values())
-
-
-def addition(cache: L2Cache, n: int) -> Traffic:
-    """Add two arrays of ``n`` bytes twice, and return the traffic of the second time."""
-    accesses = [
-        CacheAccess(surface_point, n, is_write=surface_point == 3) for surface_point in (1, 2, 3)
-    ]
-    cache.serve(accesses)
-    return cache.serve(accesses)
-
-
-def test_what_fits_is_found_again() -> None:
-    """A repeated addition that fits into the cache reads and writes only the cache."""
-    assert addition(L2Cache(60 * MB), 10 * MB) == Traffic(30 * MB, 0)
-    assert L2Cache(60 * MB).serve([CacheAccess(1, MB, is_write=False)]) == Traffic(0, MB)
-
-
-def test_what_exceeds_the_cache_pushes_itself_out() -> None:
-    """An addition above the cache's capacity finds less again, and a much larger one nothing."""
-    capacity_bytes = L2Cache(60 * MB).capacity_bytes
-    found = addition(L2Cache(60 * MB), 14 * MB)
-    assert 0 < found.hit_bytes < 42 * MB
-    assert addition(L2Cache(60 * MB), capacity_bytes).hit_bytes == 0
-
-
-def test_a_change_in_place_reads_from_memory_and_writes_to_the_cache() -> None:
-    """An update in place reads from memory and writes to the cache if it fits."""
-    accesses = [CacheAccess(1, MB, is_write=False), CacheAccess(1, MB, is_write=True)]
-    assert L2Cache(60 * MB).serve(accesses) == Traffic(MB, MB)
-    assert L2Cache(60 * MB).serve([accesses[0], accesses[0]]) == Traffic(0, MB)
-    large = [CacheAccess(1, 60 * MB, is_write=False), CacheAccess(1, 60 * MB, is_write=True)]
-    assert L2Cache(60 * MB).serve(large) == Traffic(0, 120 * MB)
 
 
 @given(

@@ -1,6 +1,5 @@
 """What a machine does with a launch besides passing it on."""
 
-import warnings
 from collections.abc import Callable
 
 import pytest
@@ -15,30 +14,10 @@ from gpulab.virtual.simulator import (
     Machine,
     StreamTask,
     ValueLimits,
-    _machine,
 )
 from gpulab.virtual.simulator._task import FixedDuration
 
 ACCESS = MemoryAccess("x", extent((4,), (1,), 0, 4), is_write=True, label="x")
-
-
-@pytest.mark.parametrize(
-    ("checker", "accesses", "n_walks"),
-    [(None, (ACCESS,), 0), (Checker(), (), 0), (Checker(), (ACCESS,), 1)],
-)
-def test_the_stack_is_walked_for_the_race_detector_alone(
-    monkeypatch: pytest.MonkeyPatch,
-    checker: Checker | None,
-    accesses: tuple[MemoryAccess, ...],
-    n_walks: int,
-) -> None:
-    """The line of a launch is found only if the detector is on and memory is accessed."""
-    walks = []
-    monkeypatch.setattr(_machine, "user_site", lambda: walks.append(1) or ("train.py", 1))
-    machine = Machine(gpu("H200"), ValueLimits(0, 0.0, 0), first_use=False)
-    machine.hazards = checker
-    machine.launch(StreamTask(Kind.KERNEL, machine.gpu.stream, name="add"), 0, accesses)
-    assert len(walks) == n_walks
 
 
 def test_a_task_is_over_at_the_hosts_time_of_its_end() -> None:
@@ -67,13 +46,6 @@ def add(machine: Machine, stream: SimulatedStream | None = None) -> StreamTask:
     return machine.launch(task, 0, (ACCESS,))
 
 
-def test_the_first_memory_creates_the_context() -> None:
-    """A request for device memory takes the time of the context, and then that of a malloc."""
-    machine = new_machine(first_use=True)
-    block = machine.allocate(machine.gpu, 512)
-    assert (block.size_bytes, machine.host.now_ns) == (512, 335_000_000 + 30_000 + 2 * 35)
-
-
 def test_memory_is_freed_after_all_work_except_in_a_capture() -> None:
     """A cudaFree waits for the device; during a capture it does not."""
     machine = new_machine()
@@ -97,42 +69,6 @@ def test_a_capture_forbids_new_memory_to_others() -> None:
         machine.device_malloc(machine.gpu, 512)
     reason = "operation not permitted when stream is capturing"
     assert (str(caught.value), capture.failure) == (f"CUDA error: {reason}", reason)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda machine: machine.wait(None),
-        lambda machine: machine.wait_for_stream(machine.gpu.stream),
-        lambda machine: machine.wait_for_gpu(machine.gpu),
-        lambda machine: machine.query(None),
-        lambda machine: machine.require_no_capture(),
-    ],
-)
-def test_a_wait_ends_a_capture_with_an_error(call: Callable[[Machine], object]) -> None:
-    """CUDA permits no wait and no query during a capture; without one they do no harm."""
-    machine = new_machine()
-    call(machine)
-    machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
-    with pytest.raises(VirtualGpuError):
-        call(machine)
-    assert machine.capture.failure == "operation not permitted when stream is capturing"
-
-
-def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
-    """A launch on a captured stream is added to the capture; one that waits outside fails it."""
-    machine = new_machine()
-    machine.hazards = Checker()
-    outside = add(machine, machine.gpu.next_stream())
-    capture = machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
-    task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
-    assert machine.launch(task, 700, (ACCESS,)) is task
-    assert (machine.host.now_ns, task.stream.last) == (700, None)
-    assert [(node.task, node.accesses) for node in capture.nodes] == [(task, (ACCESS,))]
-    assert capture.nodes[0].site != ("", 0)
-    assert machine.hazards.operations.total() == 1
-    with pytest.raises(VirtualGpuError, match="dependency created on uncaptured work"):
-        machine.mark(machine.gpu.stream, 0, (outside,))
 
 
 def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
@@ -210,18 +146,3 @@ def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
     if wrong == "other":
         add(machine, other)
     assert len(checker.hazards) == (0 if wrong == "nothing" else 1)
-
-
-def test_a_hidden_wait_warns_or_raises() -> None:
-    """A hidden wait is silent in mode 0, a warning in mode 1 and an error in mode 2."""
-    machine, text = new_machine(), "called a synchronizing CUDA operation"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        machine.note_hidden_wait()
-    machine.sync_debug_mode = 1
-    with pytest.warns(UserWarning, match=f"^{text}$") as caught:
-        machine.note_hidden_wait()
-    assert caught[0].filename == __file__  # the line of the call
-    machine.sync_debug_mode = 2
-    with pytest.raises(RuntimeError, match=f"^{text}$"):
-        machine.note_hidden_wait()

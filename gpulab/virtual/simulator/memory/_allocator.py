@@ -118,8 +118,6 @@ class Allocator:
             self._take_back((block,))
             if self._is_abandoned:
                 self.abandon()
-        elif self.pools.is_routing:
-            self._pending.hold_unmarked(block)
         else:
             self._pending.hold(block)
 
@@ -141,14 +139,14 @@ class Allocator:
         """
         if pool is None and not self.pools.is_routing:
             # As in PyTorch: a block that another stream still uses may keep a whole segment.
-            self._wait_for_pending(None)
+            self._wait_for_pending()
             self._give_back(None)
         # A graph's replays write to fixed addresses, so a pool in use must not lose its segments.
         for private in self.pools.private():
             if private.use_count or pool not in (None, private.identity):
                 continue
             if pool is not None:
-                self._wait_for_pending(private)
+                self._wait_for_pending()
             self._give_back(private)
             if not private.n_segments:
                 self.pools.forget(private)
@@ -225,7 +223,12 @@ class Allocator:
             self._make_room()
         if not self.reserve.has(wanted_bytes):
             self.usage.counts["num_ooms"] += 1
-            raise OutOfDeviceMemoryError(self._shortage_of(wanted_bytes))
+            private = [
+                arena for each in self.pools.private() for arena in self.pools.arenas_of(each)
+            ]
+            private_bytes = sum(arena.free_bytes for arena in private)
+            place = self.device_index, wanted_bytes, self.reserve
+            raise OutOfDeviceMemoryError(oom_message(*place, self.allocated_bytes, private_bytes))
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
@@ -234,25 +237,10 @@ class Allocator:
             self.empty_cache()
             self.usage.counts["num_alloc_retries"] += 1
 
-    def _wait_for_pending(self, pool: PrivatePool | None) -> None:
+    def _wait_for_pending(self) -> None:
         self.usage.counts["num_sync_all_streams"] += 1
-        self._take_back(self._pending.wait(pool))
+        self._take_back(self._pending.wait())
 
     def _give_back(self, pool: PrivatePool | None) -> None:
         for arena in self.pools.arenas_of(pool):
             self.reserve.give_back(arena, self._hooks)
-
-    def _shortage_of(self, wanted_bytes: int) -> str:
-        reserve = self.reserve
-        arenas = [arena for each in self.pools.private() for arena in self.pools.arenas_of(each)]
-        return oom_message(
-            device_index=self.device_index,
-            wanted_bytes=wanted_bytes,
-            capacity_bytes=self.capacity_bytes,
-            free_bytes=self.free_bytes,
-            used_bytes=reserve.context_bytes + reserve.held_bytes,
-            allowed_bytes=reserve.allowed_bytes,
-            allocated_bytes=self.allocated_bytes,
-            reserved_bytes=self.reserved_bytes,
-            private_bytes=sum(arena.free_bytes for arena in arenas),
-        )

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PrivatePool
+from gpulab.virtual.simulator.memory._blocks import MemoryBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,15 @@ class PendingFrees:
     """Freed blocks that cannot be reused yet, because of :meth:`torch.Tensor.record_stream`.
 
     As in PyTorch, each stream has a queue, and only the oldest mark of a queue is checked. So a
-    block may wait a little longer than necessary, and never too short. Blocks that are released
-    while requests go to a private pool are marked at the next request after that; PyTorch marks
-    some of them a little earlier.
+    block may wait a little longer than necessary, and never too short.
     """
 
     def __init__(self, hooks: DeviceHooks) -> None:
         self._hooks = hooks
         self._queues: dict[int, deque[tuple[object | None, MemoryBlock]]] = {}
-        self._unmarked: list[MemoryBlock] = []
 
     def __bool__(self) -> bool:
-        return bool(self._queues or self._unmarked)
+        return bool(self._queues)
 
     def hold(self, block: MemoryBlock) -> None:
         """Keep a block until the present work of all streams that use it is done."""
@@ -58,13 +55,8 @@ class PendingFrees:
             queue.append((self._hooks.mark(stream), block))
             block.n_waits += 1
 
-    def hold_unmarked(self, block: MemoryBlock) -> None:
-        """Keep a block that :meth:`done` or :meth:`wait` will mark; a capture allows no marks."""
-        self._unmarked.append(block)
-
     def done(self) -> list[MemoryBlock]:
         """Remove and return the blocks that no stream uses any longer."""
-        self._mark_all()
         unused = []
         for stream, queue in list(self._queues.items()):
             # The device reaches the marks of a stream in order, so the first one that it has not
@@ -75,30 +67,15 @@ class PendingFrees:
                 del self._queues[stream]
         return unused
 
-    def wait(self, pool: PrivatePool | None = None) -> list[MemoryBlock]:
-        """Make the host wait for all blocks, or for those of one pool; remove and return them."""
-        self._mark_all()
+    def wait(self) -> list[MemoryBlock]:
+        """Make the host wait for all blocks; remove and return them."""
         # All waits come before any change: Ctrl-C may interrupt a wait.
-        for queue in list(self._queues.values()):
-            for mark, block in list(queue):
-                if mark is not None and pool in {None, block.segment.arena.pool}:
-                    self._hooks.wait(mark)
-        unused = []
-        for stream, queue in list(self._queues.items()):
-            later: deque[tuple[object | None, MemoryBlock]] = deque()
-            for mark, block in queue:
-                if pool is not None and block.segment.arena.pool is not pool:
-                    later.append((mark, block))
-                    continue
-                unused += self._passed(block)
-            self._queues[stream] = later
-        self._queues = {stream: queue for stream, queue in self._queues.items() if queue}
-        return unused
-
-    def _mark_all(self) -> None:
-        for block in self._unmarked:
-            self.hold(block)
-        self._unmarked.clear()
+        pending = [each for queue in self._queues.values() for each in queue]
+        for mark, _ in pending:
+            if mark is not None:
+                self._hooks.wait(mark)
+        self._queues.clear()
+        return [unused for _, block in pending for unused in self._passed(block)]
 
     @staticmethod
     def _passed(block: MemoryBlock) -> list[MemoryBlock]:

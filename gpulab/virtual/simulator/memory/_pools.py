@@ -51,9 +51,14 @@ class ReservedMemory:
         return self._usage.reserved_bytes.total
 
     @property
+    def used_bytes(self) -> int:
+        """Bytes of all segments and of the CUDA context."""
+        return self.context_bytes + self.held_bytes
+
+    @property
     def free_bytes(self) -> int:
         """Free bytes of the device."""
-        return self.capacity_bytes - self.context_bytes - self.held_bytes
+        return self.capacity_bytes - self.used_bytes
 
     def has(self, size_bytes: int) -> bool:
         """Return whether the device has room for a segment of this size."""

@@ -2,13 +2,11 @@
 
 import random
 import signal
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
 import gpulab
-from gpulab.core.errors import VirtualGpuError
 from gpulab.virtual.simulator._event_queue import EventQueue
 from gpulab.virtual.simulator.values import (
     BufferContents,
@@ -17,7 +15,6 @@ from gpulab.virtual.simulator.values import (
     PendingValues,
     _pending_values,
 )
-from tests.support.strikes import struck
 
 
 class Memory:
@@ -79,16 +76,6 @@ def test_what_is_overwritten_unread_is_dropped_with_what_only_it_needs(memory: M
     assert memory.computed == ["c", "d"]
 
 
-def test_a_read_computes_the_log_up_to_the_last_writer(memory: Memory) -> None:
-    """In the order of the log, so that each entry reads the bytes of its own time."""
-    memory.add("a", (0, 4), (8, 12))
-    memory.add("bb", (8, 12), (0, 4))
-    memory.add("c", (0, 4), (16, 20))
-    assert memory.read(0, 4) == [4 * 1 + 2] * 4
-    assert memory.computed == ["a", "bb"]
-    assert memory.read(16, 17) == [4 * 6 + 1]
-
-
 def test_a_call_with_the_same_key_and_inputs_is_known(memory: Memory) -> None:
     """Until an input or the result changes, also if the change is not computed yet."""
     for _ in range(3):
@@ -103,15 +90,6 @@ def test_a_call_with_the_same_key_and_inputs_is_known(memory: Memory) -> None:
     memory.add("c", (32, 40), (9, 10))
     memory.add("a", (0, 8), (8, 16), key="sum")
     assert memory.read(8, 16) == [2] * 8
-
-
-def test_what_two_writes_leave_of_others_is_different(memory: Memory) -> None:
-    """The rest of a range that is overwritten in part has a new content each time."""
-    for name in ("a", "aaa"):
-        memory.add(name, (32, 40), (0, 16))
-        memory.add("b", (32, 40), (0, 8))
-        memory.add("c", (8, 16), (16, 24), key="sum")
-        assert memory.read(16, 24) == [8 * len(name) + 1] * 8
 
 
 def test_random_writes_and_reads_give_what_computing_at_once_gives() -> None:
@@ -192,35 +170,6 @@ def test_a_shortage_of_memory_asks_for_a_restart(error: Exception, memory: Memor
     with pytest.raises(type(error)) as raised:
         memory.read(0, 4)
     assert raised.value.__notes__[-1] == "Values are missing from now on; restart the kernel."
-
-
-def test_after_a_shortage_of_memory_a_value_is_right_or_an_error() -> None:
-    """A MemoryError at any line of the log: a later read is refused, or its values are right."""
-    states = [[0] * 64, *_states(Memory())]
-    outcomes = {"refused": 0, "right": 0}
-    for at in range(1, 1_600, 7):
-        memory = Memory()
-        struck(at, lambda memory=memory: [*_states(memory)], _LOG)
-        try:
-            assert memory.read(0, 64) in states
-            outcomes["right"] += 1
-        except VirtualGpuError:
-            outcomes["refused"] += 1
-        except MemoryError:
-            pass  # it came while a value was computed, and has waited for the read
-    assert min(outcomes.values()) > 20
-
-
-_LOG = "gpulab.virtual.simulator.values"
-
-
-def _states(memory: Memory) -> Iterator[list[int]]:
-    """Run a program; yield what its memory contains after each entry."""
-    for step in range(4):
-        memory.add("a", (0, 8), (8, 16), key="sum")
-        yield list(memory.read(0, 64))
-        memory.add("bb", (4, 12), (8 + step, 24))
-        yield list(memory.read(0, 64))
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["read", "wait"])

@@ -41,9 +41,3 @@ def _differing(seeds: range) -> list[int]:
 def test_a_program_does_not_see_when_its_values_are_computed() -> None:
     """Values and clock are equal: at the ends of kernels, when read, and with few pending."""
     assert _differing(range(8)) == []
-
-
-@pytest.mark.slow
-def test_no_program_of_many_sees_when_its_values_are_computed() -> None:
-    """The same for more programs."""
-    assert _differing(range(1_000, 1_060)) == []
