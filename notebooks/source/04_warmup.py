@@ -13,7 +13,7 @@ import torch
 from IPython.display import display
 
 import gpulab
-from gpulab import exercises
+from gpulab import exercises, plots
 from gpulab.exercises import lesson_04 as lab
 
 gpulab.use("auto")  # your GPU, or a virtual one
@@ -148,7 +148,8 @@ slow = [call for call, each in enumerate(random_s, start=1) if each > 5 * median
 exercises.compare("04.loaded", max(slow, default=0))
 
 # %%
-lab.draw_slow_calls(random_s)
+calls = pd.DataFrame({"call": range(1, 61), "duration_s": random_s})
+plots.scatter(calls, log="y", title=f"Slow calls: {slow}")
 
 # %% [markdown]
 # What does the mean say if you leave out the first 3, 10 or 40 calls?

@@ -179,19 +179,6 @@ def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     assert "4 loops, each relative to its own end" in ax.get_title()
 
 
-def test_the_last_slow_call_is_marked() -> None:
-    """The title names the last call that is far slower than usual, and so does a mark at it."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        figure = figures.draw_slow_calls([9e-3, 2e-5, 2e-5, 8e-4, 2e-5, 2.5e-5])
-        steady = figures.draw_slow_calls([2e-5, 2e-5])
-    assert figure.title.startswith("Call 4 of 6 is still slow: 35.6 times as long as usual")
-    (text,) = axes_of(figure).texts
-    assert text.get_text() == "call 4"
-    assert text.xy == pytest.approx((4, 800))  # type: ignore[attr-defined]  # an Annotation
-    assert figure.caption == "The median of 6 calls is 22.5 µs. Slow calls: 1, 4."
-    assert steady.title.startswith("None of the 2 calls is slow")
-
-
 @pytest.mark.parametrize("draw", [figures.draw_iterations, figures.draw_histograms])
 def test_figures_name_a_missing_column(draw: Callable[..., object]) -> None:
     """A frame without the needed columns is refused, and the message lists them."""

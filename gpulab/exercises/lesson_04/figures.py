@@ -27,8 +27,6 @@ from gpulab.figures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -43,7 +41,6 @@ _PANELS_FROM = 4  # series: lines of so many loops of different levels hide one 
 _N_COLUMNS, _PANEL_IN = 3, 2.0
 _LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
 _N_BINS = 40
-_SLOW = 5.0  # times the median; what a disturbed host adds is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,62 +150,6 @@ def _end_level(times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     return float(np.median(times[-max(1, len(times) // 4) :]))
 
 
-@dataclass(frozen=True, slots=True)
-class _SlowCalls(Plot):
-    """The time of each call, with the last of the slow ones marked."""
-
-    record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("call", "duration_s"))
-
-    @property
-    def slow(self) -> "pd.DataFrame":
-        """The rows of the slow calls."""
-        return self.record[self.record["duration_s"] > _SLOW * self.record["duration_s"].median()]
-
-    @property
-    def title(self) -> str:
-        if self.slow.empty:
-            return f"None of the {len(self.record)} calls is slow"
-        last, usual_s = self.slow.iloc[-1], self.record["duration_s"].median()
-        return (
-            f"Call {last['call']:.0f} of {len(self.record)} is still slow: "
-            f"{format_ratio(last['duration_s'] / usual_s)} times as long as usual"
-        )
-
-    @property
-    def words(self) -> str:
-        usual = format_time(self.record["duration_s"].median())
-        calls = ", ".join(map(str, self.slow["call"])) or "none"
-        return (
-            f"The median of {counted(len(self.record), 'call')} is {usual}. Slow calls: {calls}."
-        )
-
-    def draw(self, ax: "Axes") -> "Axes":
-        scale, unit = unit_of(self.record["duration_s"])
-        signs = marks(next(looks()), source_of(self.record)) | {"linestyle": "none"}
-        ax.plot(self.record["call"], self.record["duration_s"] / scale, markersize=5, **signs)
-        log_axis(ax, "y")
-        ax.margins(y=0.15)
-        if not self.slow.empty:
-            last = self.slow.iloc[-1]
-            point = (last["call"], last["duration_s"] / scale)
-            ax.annotate(
-                f"call {last['call']:.0f}",
-                point,
-                (8, 0),
-                textcoords="offset points",
-                va="center",
-                fontweight="bold",
-            )
-        ax.grid(visible=True, axis="y")
-        return finish(
-            *(ax, "Scatter plot", "call, in the order made", f"time per call ({unit})"),
-            legend=False,
-        )
-
-
 class _Histograms(_Loops):
     """How many calls of each loop took how long, relative to its shortest call."""
 
@@ -273,16 +214,6 @@ def draw_iterations(
     from gpulab import device
 
     return _Iterations(record, relative).figure(source=source or device.current())
-
-
-def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
-    """Return a figure of the time of each call, with the last of the slow ones marked."""
-    import pandas as pd
-
-    from gpulab import device
-
-    frame = pd.DataFrame({"call": range(1, len(times_s) + 1), "duration_s": times_s})
-    return _SlowCalls(frame).figure(source=device.current())
 
 
 def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
