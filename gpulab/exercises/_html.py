@@ -56,3 +56,13 @@ def _code(text: str) -> str:
     parts = clean(text).split("`")
     # The parts with odd numbers were between two backquotes.
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def page(title: str, style: str, body: str) -> str:
+    """Return a whole HTML page that needs no other file."""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{clean(title)}</title><style>{style}</style></head>"
+        f"<body><main><h1>{clean(title)}</h1>{body}</main></body></html>\n"
+    )
