@@ -1,4 +1,4 @@
-"""GPUs for one cell of a lesson: two GPUs, or a virtual one that an error may ruin."""
+"""GPUs for one cell of a lesson: two GPUs, or a virtual one with another host."""
 
 from collections.abc import Iterator
 
@@ -23,16 +23,6 @@ def two_gpus() -> Iterator[Device]:
             yield in_use
             return
     with fresh_gpu(n_gpus=2) as borrowed:
-        yield borrowed
-
-
-@contextmanager
-def throwaway_gpu() -> Iterator[Device]:
-    """Use a new virtual GPU in a ``with`` block, so that an error in a kernel does no harm.
-
-    On a CUDA GPU, after an error in a kernel the process cannot use the GPU any more.
-    """
-    with fresh_gpu() as borrowed:
         yield borrowed
 
 
