@@ -167,7 +167,7 @@ pd.Series(means_us, name="mean (µs)").round(1).to_frame()
 # Six loops, each relative to its own end. A triangle is a call far above the picture.
 
 # %% tags=["exercise"]
-display(lab.draw_iterations(lab.traces.to_frame(named=False), source="made for this exercise"))
+display(lab.draw_loops(named=False))
 exercises.ask("04.where-to-begin")
 ### BEGIN SOLUTION
 exercises.check(
@@ -368,7 +368,7 @@ exercises.claim("04.compile-first", here=slower)
 # The six loops again, with their names. Write the rule that finds where each of them is steady.
 
 # %%
-lab.draw_iterations(lab.traces.to_frame(), source="made for this exercise")
+lab.draw_loops(named=True)
 
 # %%
 exercises.ask("04.steady-state")
@@ -595,9 +595,7 @@ exercises.compare("04.change", "by less than a tenth" if is_close else "by more 
 # order taken.
 
 # %%
-runs = lab.traces.two_runs()
-display(lab.draw_histograms(runs, source="levels of a virtual H200"))
-lab.draw_iterations(runs, source="levels of a virtual H200", relative=True)
+display(*lab.draw_runs())
 
 # %% tags=["exercise"]
 exercises.ask("04.two-humps")

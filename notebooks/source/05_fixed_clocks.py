@@ -12,7 +12,7 @@ from statistics import median
 import torch
 
 import gpulab
-from gpulab import clocks, exercises
+from gpulab import clocks, exercises, live
 from gpulab.exercises import lesson_05 as lab
 
 gpu = gpulab.use("auto")  # your GPU, or a virtual one
@@ -111,13 +111,13 @@ exercises.predict("05.late")
 
 # %%
 time.sleep(1)
-readings = list(clocks.watch(a, duration_s=1.5))
-seen = clocks.to_frame(readings)
-lab.draw_clock_and_power(seen)
+load = live.load(a, duration_s=1.5)
+load
 
 # %%
+seen = load.to_frame()
 print(seen[["time_s", "sm_mhz", "temperature_c", "reasons"]].iloc[[0, 1, 2, -1]].round(1))
-exercises.compare("05.cause", lab.cause_of(clocks.summarize(readings)))
+exercises.compare("05.cause", lab.cause_of(load.regime))
 
 # %%
 fallen = seen[seen["sm_mhz"] < 0.97 * seen["max_sm_mhz"]].head(1)
