@@ -14,12 +14,9 @@ from gpulab.exercises.lesson_05 import _exercises as lesson
 from gpulab.exercises.lesson_05 import (
     asked_for,
     cause_of,
-    compared_clocks,
     draw_orders,
-    kept_clocks,
     lock_virtual_gpu,
     plot_over_time,
-    recorded_settled_clocks,
 )
 
 Keep = Callable[[list[float], list[Reading | None]], object]
@@ -176,29 +173,6 @@ def test_a_figure_over_time_says_where_each_line_begins_and_ends() -> None:
 def test_reasons_become_choices_of_the_prediction(reasons: tuple[str, ...], cause: str) -> None:
     """The driver's reason decides the choice; without a reason nothing lowers the clock."""
     assert cause_of(clocks.Regime("settled", "", reasons=reasons)) == cause
-
-
-@pytest.mark.parametrize(
-    ("asked_mhz", "kept"),
-    [
-        ([1980, 1695, 1200], "only 1200"),
-        ([1410, 1200], "all three"),
-        ([1980, 1695], "none"),
-        ([1980, 1410, 1200], "1410 and 1200"),
-    ],
-)
-def test_kept_clocks_are_those_of_the_last_reading(asked_mhz: list[int], kept: str) -> None:
-    """Clocks that the GPU still has at the end are written like the prediction's choices."""
-    assert kept_clocks(asked_for(asked_mhz)) == kept
-
-
-def test_recorded_zeros_settle_higher() -> None:
-    """The comparison of clocks follows from the numbers in the frame."""
-    recorded = recorded_settled_clocks()
-    assert compared_clocks(recorded) == "a higher clock"
-    assert compared_clocks(recorded.assign(lowest_mhz=1440)) == "the same clock"
-    assert compared_clocks(recorded.assign(lowest_mhz=1200)) == "a lower clock"
-    assert set(recorded["source"]) == {"recorded"}
 
 
 @pytest.mark.parametrize("is_entered", [True, False])
