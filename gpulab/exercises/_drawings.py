@@ -1,12 +1,9 @@
 """Predictions as curves: draw a curve before you measure it, then see the measured one over it."""
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-
-import numpy as np
 
 from gpulab import device
 from gpulab.core.errors import InvalidOptionError, shown
@@ -18,7 +15,7 @@ from gpulab.exercises._distance import distance
 from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
+from gpulab.exercises.journal import Guess, Stroke, journal, now, predictions_of
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ _NUMBERS = Requirement(
     ),
 )
 _LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
-_EXACT = 1.005  # times; a smaller distance would be written as "1 times"
 _MOST_TICKS = 9  # labels that fit under the x axis
 _UNREAD = "What you typed could not be read."
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
@@ -104,22 +100,14 @@ class SketchAxes:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DrawingReview:
+@dataclass(frozen=True, slots=True, repr=False)
+class DrawingReview(_html.Comparison):
     """A drawing compared with the outcome, in the words of the lesson and as a figure of both.
 
-    ``is_right`` says whether the most important quantity counts as right; None without a drawing.
+    The most important quantity says whether the drawing is right.
     """
 
-    tone: _html.Tone
-    message: str
     figure: "Figure"
-    is_right: bool | None = None
-
-    def __str__(self) -> str:
-        return visible(f"{self.tone.word} {self.message}".strip())
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         # This form packs the picture, which a notebook keeps with the output.
@@ -213,18 +201,7 @@ class DrawnPrediction:
         else:
             self.keep()
             review = self._counted()._review(was, origin)  # noqa: SLF001  # of the same class
-        is_told = review.is_right is not None
-        _saved_guesses.reveal(
-            Reveal(
-                self.name,
-                now(),
-                "a curve",
-                message=review.message if is_told else "",
-                counts="drawing",
-                word=review.tone.word if is_told else "",
-                is_right=review.is_right,
-            )
-        )
+        _saved_guesses.reveal(self.name, "a curve", review, counts="drawing")
         return review
 
     def _truth(self, truth: "Curves | Sequence[float]") -> Curves:
@@ -250,25 +227,10 @@ class DrawnPrediction:
     def _review(self, was: Curves, origin: object) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
         sentences = [judgement.sentence for judgement in judged]
-        message = " ".join(filter(None, (*sentences, self._typical(was), self.note)))
+        message = " ".join(filter(None, (*sentences, self.note)))
         return DrawingReview(
             judged[0].tone, message, self._figure(was, origin), is_right=judged[0].is_right
         )
-
-    def _typical(self, was: Curves) -> str:
-        """Return a sentence with the median distance of the drawn points from the true curve."""
-        factors = []
-        for name, (xs, ys) in self.curves.items():
-            if xs and name in was:
-                # interpolated on a double logarithmic scale; log1p, because an x may be 0
-                true = np.interp(np.log1p(xs), np.log1p(was[name][0]), np.log(was[name][1]))
-                factors += [math.exp(abs(math.log(y) - t)) for y, t in zip(ys, true, strict=True)]
-        middle = statistics.median(factors) if factors else 1.0
-        if not factors:
-            return ""
-        if middle < _EXACT:
-            return "Half of its points are on the curve."
-        return f"Half of its points are within a factor of {middle:.3g}."
 
     def keep(self) -> None:
         """Save the drawing in the learner's journal, unless nothing is drawn."""

@@ -1,8 +1,9 @@
 """HTML boxes for a notebook's output; a sign and a word repeat what the colour says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 
 
@@ -30,6 +31,27 @@ def box(tone: Tone, body: str) -> str:
         f'padding:0.3em 0.8em;margin:0.3em 0;max-width:46em">'
         f"<strong>{head}</strong> {body}</div>"
     )
+
+
+# No repr of its own: a cell that shows it in a list shows the text.
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """A guess compared with the outcome: the verdict, and a message with both and what follows.
+
+    ``is_right`` says that the guess was close or near, or the right choice; None without a guess.
+    """
+
+    tone: Tone
+    message: str
+    is_right: bool | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        return visible(f"{self.tone.word} {self.message}".strip())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return box(self.tone, paragraphs(self.message))
 
 
 def paragraphs(text: str) -> str:

@@ -46,7 +46,7 @@ def test_the_first_call_is_compared_with_the_last() -> None:
     assert str(review) == (
         "Far off. The first call over the last: you drew 5 times, it was 2,300 times: a factor of "
         "460. It works in another way than you thought. The last call: you drew 1.00 ms, it was "
-        "1.00 ms: exactly. Half of its points are on the curve."
+        "1.00 ms: exactly."
     )
     assert review.is_right is False
     assert "Series: drawn, came out." in review.figure.description
