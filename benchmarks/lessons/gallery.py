@@ -20,7 +20,7 @@ MOST_BYTES = 140_000
 CHOSEN = {
     "02": "host_and_gpu",
     "03": "between_two_events",
-    "04": "draw_slow_calls",
+    "04": "plots.scatter",
     "05": "draw_orders",
     "07": "readings_in_order",
     "09": "draw_sides",

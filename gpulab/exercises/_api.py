@@ -1,7 +1,7 @@
 """The functions that a notebook calls: show an exercise, check an answer, read hints, progress."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING
 
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import shortened
-from gpulab.core.requirements import PATH, TEXT
+from gpulab.core.requirements import PATH
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._carried import keep_version
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
-from gpulab.exercises._lesson_index import MET, check_lesson, lessons, lessons_with, package_of
+from gpulab.exercises._lesson_index import (
+    COURSE,
+    MET,
+    check_lesson,
+    lessons,
+    lessons_with,
+    package_of,
+)
 from gpulab.exercises._progress import ExerciseProgress, Progress, exercise_progress
 from gpulab.exercises.journal import (
     Answer,
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
 _LESSONS = tuple(f"{number:02}" for number in range(14))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
-COURSE = "course"
 _LONGEST = 500  # characters of an error's message
 
 
@@ -59,7 +65,7 @@ class StoppedCheck(KeyboardInterrupt):
 
 def exercise_ids() -> tuple[str, ...]:
     """Return the ids of all exercises: first those of the lessons, then those of the cases."""
-    return _ids_of(_UNITS)
+    return tuple(exercise_id for unit in _UNITS for exercise_id in _exercises_of(unit))
 
 
 def ask(exercise_id: str, *, readings: object = None) -> Question:
@@ -222,10 +228,7 @@ def progress(lesson: str | None = None) -> Progress:
     >>> "exercises right" in str(exercises.progress())
     True
     """
-    if lesson is not None:
-        TEXT.check(lesson=lesson)
-        if lesson != COURSE:
-            check_lesson(lesson)
+    check_lesson(lesson)
     return _progress_in(journal(), {str(lesson)} if lesson else MET)
 
 
@@ -364,10 +367,7 @@ def reset(lesson: str | None = None, *, folder: Path | None = None) -> None:
     """
     if folder is not None:
         PATH.check(folder=folder)
-    if lesson is not None:
-        TEXT.check(lesson=lesson)
-        if lesson != COURSE:
-            check_lesson(lesson)
+    check_lesson(lesson)
     own = journal() if folder is None else _journal_in(folder)
     own.add(Reset(now(), "" if lesson in {None, COURSE} else str(lesson)))
 
@@ -386,10 +386,6 @@ def _judged(asked: Exercise, answer: object, readings: object) -> Verdict:
         why = shortened(text_of(error), _LONGEST)
         message = f"This answer cannot be read ({type(error).__name__}: {why}). "
         return Verdict(ok=False, message=message + asked.judge.how, diagnosis_code="unreadable")
-
-
-def _ids_of(lessons: Iterable[str]) -> tuple[str, ...]:
-    return tuple(exercise_id for lesson in lessons for exercise_id in _exercises_of(lesson))
 
 
 @cache

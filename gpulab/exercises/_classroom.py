@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from gpulab.core import palette
@@ -13,6 +12,7 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.markup import Html, clean, table
 from gpulab.core.requirements import FLAG, PATH, TEXT
 from gpulab.core.units import counted, format_number, format_time
+from gpulab.exercises import _html
 from gpulab.exercises._lesson_index import cell_of, lessons
 from gpulab.exercises.journal import (
     Contents,
@@ -25,10 +25,7 @@ from gpulab.exercises.journal import (
 )
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
-# 1, 3, 10, 30: about equally wide on a logarithmic scale, and round numbers to read aloud.
-# Guesses beyond these limits count in the outermost range.
-_SMALLEST, _LARGEST, _MOST_PERCENT = 1e-12, 1e15, 1_000.0
-_STEPS = (1.0, 3.0)  # edges of the ranges in each power of ten
+_LARGEST = 1e12  # larger guesses count in its range, which is short enough to show
 _BAR = 30  # characters of the longest bar
 _TIMES = ("s", "ms", "µs", "us", "ns")
 _TITLE = "What the class predicted"
@@ -107,12 +104,8 @@ class ClassReview:
             + "</section>"
             for question in self.questions
         ]
-        return (
-            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{_TITLE}</title><style>{_STYLE}</style></head><body><main>"
-            f"<h1>{_TITLE}</h1><p>{clean(self.summary)}</p>{''.join(parts)}</main></body></html>\n"
-        )
+        body = f"<p>{clean(self.summary)}</p>{''.join(parts)}"
+        return _html.page(_TITLE, _STYLE, body)
 
     def _notes(self, question: ClassQuestion) -> list[str]:
         drawn = f"{question.n_drawn} drew their answer." if question.n_drawn else ""
@@ -246,44 +239,22 @@ def _question(name: str, predictions: Sequence[KeptPrediction]) -> ClassQuestion
 def _counted(guesses: Sequence[Guess]) -> tuple[tuple[str, int], ...]:
     """Return how often each answer was given; many different numbers are put into ranges."""
     choices = Counter(guess.choice for guess in guesses if guess.choice)
-    guessed = [guess.number for guess in guesses if guess.number is not None]
+    numbers = sorted(guess.number for guess in guesses if guess.number is not None)
     unit = next((guess.unit for guess in guesses if guess.number is not None), "")
-    if len(set(guessed)) <= _MOST_VALUES:
-        counted = Counter(_written(number, unit) for number in sorted(guessed))
-        return (*choices.most_common(), *counted.items())
-    numbers = sorted(_within_limits(number, unit) for number in guessed)
-    ranges = list(pairwise(_edges(numbers, unit)))
-    parts = [(low, high, sum(low <= number < high for number in numbers)) for low, high in ranges]
-    while parts and not parts[-1][2]:  # empty ranges at the end say nothing
-        parts.pop()
-    texts = (_range(low, high, unit) for low, high, _ in parts)
-    return (*choices.most_common(), *zip(texts, (n for *_, n in parts), strict=True))
+    write = _range if len(set(numbers)) > _MOST_VALUES else _written
+    return (*choices.most_common(), *Counter(write(each, unit) for each in numbers).items())
 
 
-def _within_limits(number: float, unit: str) -> float:
-    """Return a guess, or the limit that it exceeds: one guess of 1e300 would add 600 ranges."""
+def _range(number: float, unit: str) -> str:
+    """Return the range of a number: tens of percentage points, else from 1, 3, 10, 30 ... on."""
     if unit == "%":
-        return min(max(number, -_MOST_PERCENT), _MOST_PERCENT)
-    size = min(max(abs(number), _SMALLEST), _LARGEST)
-    return math.copysign(size, number) if number else 0.0
-
-
-def _edges(numbers: Sequence[float], unit: str) -> list[float]:
-    """Return the edges of ranges: tens of percentage points, else 1, 3, 10, 30 ..."""
-    if unit == "%":
-        first, last = (int(number // 10) for number in (numbers[0], numbers[-1]))
-        return [10.0 * step for step in range(min(first, 0), last + 2)]
-    edges = [numbers[0], 0.0] if numbers[0] < 0 else [0.0] if not numbers[0] else []
-    above = [number for number in numbers if number > 0]
-    if not above:
-        return [*edges, 1.0]
-    steps = [step * 10.0**power for power in range(-12, 17) for step in _STEPS]
-    first = max(i for i, step in enumerate(steps) if step <= above[0])
-    last = min(i for i, step in enumerate(steps) if step > above[-1])
-    return [*edges, *steps[first : last + 1]]
-
-
-def _range(low: float, high: float, unit: str) -> str:
+        low = 10.0 * (number // 10)
+        return f"{format_number(low)} to {format_number(low + 10)} %"
+    if number <= 0:
+        return _written(0.0, unit) if number == 0 else "less than 0"
+    power = 10.0 ** math.floor(math.log10(min(number, _LARGEST)))
+    # About equally wide on a logarithmic scale, and round numbers to read aloud.
+    low, high = (power, 3 * power) if number < 3 * power else (3 * power, 10 * power)
     if unit in _TIMES:
         return f"{format_time(low, 1)} to {format_time(high, 1)}"
     return f"{format_number(low)} to {format_number(high)} {unit}"

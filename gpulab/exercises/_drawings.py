@@ -1,31 +1,21 @@
-"""Predictions as curves: draw a curve before you measure it, then see the measured one over it.
-
-One file, because the widget, the typed form and the picture without a kernel show the same state.
-"""
+"""Predictions as curves: draw a curve before you measure it, then see the measured one over it."""
 
 import math
-import secrets
-import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-from weakref import WeakSet
-
-import numpy as np
 
 from gpulab import device
-from gpulab.core import palette
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import visible
-from gpulab.core.markup import clean
 from gpulab.core.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
 from gpulab.core.units import format_number, format_time, time_unit
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
+from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import Guess, Reveal, Stroke, journal, now, predictions_of
+from gpulab.exercises.journal import Guess, Stroke, journal, now, predictions_of
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
@@ -47,7 +37,6 @@ _NUMBERS = Requirement(
     ),
 )
 _LEAST_POWER = 10_000  # smaller sizes are written out, as in programs
-_EXACT = 1.005  # times; a smaller distance would be written as "1 times"
 _MOST_TICKS = 9  # labels that fit under the x axis
 _UNREAD = "What you typed could not be read."
 _TYPED = "Draw it on the axes, or type it in place of the three dots"
@@ -111,22 +100,14 @@ class SketchAxes:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DrawingReview:
+@dataclass(frozen=True, slots=True, repr=False)
+class DrawingReview(_html.Comparison):
     """A drawing compared with the outcome, in the words of the lesson and as a figure of both.
 
-    ``is_right`` says whether the most important quantity counts as right; None without a drawing.
+    The most important quantity says whether the drawing is right.
     """
 
-    tone: _html.Tone
-    message: str
     figure: "Figure"
-    is_right: bool | None = None
-
-    def __str__(self) -> str:
-        return visible(f"{self.tone.word} {self.message}".strip())
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         # This form packs the picture, which a notebook keeps with the output.
@@ -134,15 +115,11 @@ class DrawingReview:
         return _html.box(self.tone, _html.paragraphs(self.message)) + picture
 
 
-# The drawings on the page by name: a cell that runs twice has shown two.
-_SHOWN: defaultdict[str, WeakSet["DrawnPrediction"]] = defaultdict(WeakSet)
-
-
 class DrawnPrediction:
     """A prediction that the learner draws as a curve; :func:`draw` returns one.
 
-    In a notebook with a browser it shows itself as a widget, with a picture below it for pages
-    without a kernel. Anywhere else it is a line of text, and the notebook goes on.
+    In a notebook with a browser it shows axes to draw on. Anywhere else it is a line of text, and
+    the notebook goes on.
 
     Examples
     --------
@@ -156,23 +133,15 @@ class DrawnPrediction:
     def __init__(self, question: str, axes: SketchAxes, name: str) -> None:
         self.question, self.axes, self.name = question, axes, name
         self.note = ""
-        self._drawn: dict[str, list[float | None]] = {
+        self.values: dict[str, list[float | None]] = {
             curve: [None] * len(axes.x) for curve in axes.curves
         }
-        self._widget: Any = None
-        self._still: Any = None
-        # By this class the page's script finds the picture of this widget and hides it. It is
-        # random, because a cell that runs twice shows the same drawing twice.
-        self._still_class = f"gpulab-still-{secrets.token_hex(4)}"
-        self._show_still = widgets.JupyterLoop().in_turn(self._update_still)
-        self._is_still_old = False
-        self._answered = 0  # the number of the page's last message
 
     @property
     def curves(self) -> Curves:
         """The drawn points: for each curve its x values and its y values."""
         curves = {}
-        for name, values in self._drawn.items():
+        for name, values in self.values.items():
             there = [(x, y) for x, y in zip(self.axes.x, values, strict=True) if y is not None]
             curves[name] = ([x for x, _ in there], [y for _, y in there])
         return curves
@@ -180,7 +149,7 @@ class DrawnPrediction:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is drawn yet."""
-        return all(value is None for values in self._drawn.values() for value in values)
+        return all(value is None for values in self.values.values() for value in values)
 
     def give(self, curves: Mapping[str, Sequence[float | None]]) -> None:
         """Set the drawing from numbers, one for each x value; None leaves a point out.
@@ -195,8 +164,8 @@ class DrawnPrediction:
         """
         mapping_to(_NUMBERS, "a dict of the names of curves to numbers").check(curves=curves)
         for name, values in curves.items():
-            if name in self._drawn and len(values) == len(self.axes.x):
-                self._drawn[name] = [self._inside(value) for value in values]
+            if name in self.values and len(values) == len(self.axes.x):
+                self.values[name] = [self._inside(value) for value in values]
 
     def compare(
         self, truth: "Curves | Sequence[float]", *, source: object = None
@@ -230,9 +199,9 @@ class DrawnPrediction:
             told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
             review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
         else:
-            self.note = _saved_guesses.keep(self._guess())
+            self.keep()
             review = self._counted()._review(was, origin)  # noqa: SLF001  # of the same class
-        self._keep(review)
+        _saved_guesses.reveal(self.name, "a curve", review, counts="drawing")
         return review
 
     def _truth(self, truth: "Curves | Sequence[float]") -> Curves:
@@ -258,47 +227,22 @@ class DrawnPrediction:
     def _review(self, was: Curves, origin: object) -> DrawingReview:
         judged = [_judged(term) for term in self.axes.terms(self.curves, was)]
         sentences = [judgement.sentence for judgement in judged]
-        message = " ".join(filter(None, (*sentences, self._typical(was), self.note)))
+        message = " ".join(filter(None, (*sentences, self.note)))
         return DrawingReview(
             judged[0].tone, message, self._figure(was, origin), is_right=judged[0].is_right
         )
 
-    def _typical(self, was: Curves) -> str:
-        """Return a sentence with the median distance of the drawn points from the true curve."""
-        factors = []
-        for name, (xs, ys) in self.curves.items():
-            if xs and name in was:
-                # interpolated on a double logarithmic scale; log1p, because an x may be 0
-                true = np.interp(np.log1p(xs), np.log1p(was[name][0]), np.log(was[name][1]))
-                factors += [math.exp(abs(math.log(y) - t)) for y, t in zip(ys, true, strict=True)]
-        middle = statistics.median(factors) if factors else 1.0
-        if not factors:
-            return ""
-        if middle < _EXACT:
-            return "Half of its points are on the curve."
-        return f"Half of its points are within a factor of {middle:.3g}."
-
-    def _keep(self, review: DrawingReview) -> None:
-        is_told = review.is_right is not None
-        _saved_guesses.reveal(
-            Reveal(
-                self.name,
-                now(),
-                "a curve",
-                message=review.message if is_told else "",
-                counts="drawing",
-                word=review.tone.word if is_told else "",
-                is_right=review.is_right,
-            )
-        )
-
-    def _guess(self) -> Guess:
+    def keep(self) -> None:
+        """Save the drawing in the learner's journal, unless nothing is drawn."""
+        if self.is_empty:
+            return
         strokes = tuple(
             Stroke(name, tuple(map(float, xs)), tuple(map(float, ys)))
             for name, (xs, ys) in self.curves.items()
             if xs
         )
-        return Guess(self.name, now(), strokes=strokes, question=self.question)
+        guess = Guess(self.name, now(), strokes=strokes, question=self.question)
+        self.note = _saved_guesses.keep(guess)
 
     def _inside(self, value: object) -> float | None:
         number = read_number(value)
@@ -307,17 +251,16 @@ class DrawnPrediction:
             return None
         return min(self.axes.high, max(self.axes.low, number))
 
-    def _figure(self, was: Curves | None = None, origin: object = None) -> "Figure":
+    def _figure(self, was: Curves, origin: object) -> "Figure":
         from gpulab.figures import provenance, source_of
         from gpulab.views import plots
 
-        sources = [] if self.is_empty and was is not None else ["your drawing"]
-        if was is not None:
-            sources.append(provenance(origin, origin if isinstance(origin, str) else None))
+        sources = [] if self.is_empty else ["your drawing"]
+        sources.append(provenance(origin, origin if isinstance(origin, str) else None))
         return plots.draw(
             _sketch,
-            _frame(self.curves, was or {}),
-            title=self.question if was is None else self._finding(was),
+            _frame(self.curves, was),
+            title=self._finding(was),
             alt=self._alt(was),
             source="; ".join(sources),
             axes=self.axes,
@@ -329,7 +272,7 @@ class DrawnPrediction:
         term = next(term for term in self.axes.terms(was, was) if term.was is not None)
         return f"{term.what}: {term.write(term.was)}"  # type: ignore[arg-type]  # not None
 
-    def _alt(self, was: Curves | None) -> str:
+    def _alt(self, was: Curves) -> str:
         write = Term("", None, None, self.axes.unit).write
 
         def ends(xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -342,17 +285,17 @@ class DrawnPrediction:
 
         texts = [
             f"{kind} {name}: {ends(xs, ys)}."
-            for kind, curves in (("Drawn", self.curves), ("Came out", was or {}))
+            for kind, curves in (("Drawn", self.curves), ("Came out", was))
             for name, (xs, ys) in curves.items()
             if len(xs)
         ]
-        return "\n".join(texts) or "Nothing is drawn yet."
+        return "\n".join(texts)
 
     def __str__(self) -> str:
         if self.is_empty:
             asked = [self.question, *filter(None, [self.note]), f"{_TYPED}: {self._form}."]
             return visible(" ".join(asked))
-        drawn = self._alt(None).replace("\n", " ")
+        drawn = self._alt({}).replace("\n", " ")
         return visible(f"{self.question} {drawn} Now see what comes out.")
 
     __repr__ = __str__
@@ -368,69 +311,12 @@ class DrawnPrediction:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        # Not _repr_mimebundle_, because the picture needs an output of its own to be updated in.
-        if not widgets.is_watched():
-            display(self._bundle(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
-            return
-        self._widget = widgets.view_class("sketch")(view=self._view())
-        widgets.listen(self._widget, self._drawn_in_page)
-        _SHOWN[self.name].add(self)
-        display(widgets.widget_data(self._widget), raw=True)  # type: ignore[no-untyped-call]  # as above
-        handle = display(self._bundle(), raw=True, display_id=True)  # type: ignore[no-untyped-call]  # as above
-        self._still = handle
-
-    def _view(self) -> dict[str, Any]:
-        return {
-            "question": visible(self.question),
-            "axes": self.axes.view(),
-            "curves": self._curves(),
-            "answer": self._answered,
-            "said": self.note,
-            "still": self._still_class,
-        }
-
-    def _curves(self) -> list[dict[str, Any]]:
-        """Return the curves as the page has them."""
-        return [
-            {"name": name, "colour": colour, "values": self._drawn[name]}
-            for name, colour in zip(self.axes.curves, _colours(self.axes.curves), strict=True)
-        ]
-
-    def _drawn_in_page(self, content: Mapping[str, Any]) -> None:
-        """Store what the learner drew at once: the cell that runs may ask for it."""
-        try:
-            self.give({str(name): values for name, values in content["drawn"]})
-        except (LookupError, TypeError, ValueError):  # no drawing: a page may be older than we are
-            return
-        if not self.is_empty:
-            self.note = _saved_guesses.keep(self._guess())
-        number = content.get("number")
-        self._answered = number if isinstance(number, int) else 0
-        for each in (self, *_SHOWN[self.name] - {self}):
-            each._follow(self._drawn, self.axes)  # noqa: SLF001  # of the same class
-
-    def _follow(self, drawn: Mapping[str, Sequence[float | None]], axes: SketchAxes) -> None:
-        """Show what was drawn last for the same question, here or in another output."""
-        if self.axes != axes:
-            return
-        self._drawn = {name: [*values] for name, values in drawn.items()}
-        if self._widget is not None:
-            self._widget.view = self._view()  # a page that is opened later shows it, too
-        self._is_still_old = True
-        # The picture for pages without a kernel waits: matplotlib must not draw on two threads.
-        self._show_still()
-
-    def _update_still(self) -> None:
-        if self._is_still_old and self._still is not None:
-            self._is_still_old = False
-            self._still.update(self._bundle(), raw=True)
-
-    def _bundle(self) -> dict[str, str]:
-        """Return a page to draw on without a kernel, and for pages without scripts a picture."""
-        still = f"<p>{clean(str(self))}</p>" if self.is_empty else self._figure()._repr_html_()
-        page = widgets.page_html("sketch", self._still_class, self._view(), still)
-        html = f'<div class="{self._still_class}">{page}</div>'
-        return {"text/html": html, "text/plain": str(self)}
+        form = DrawingForm(self)
+        # Not _repr_mimebundle_, because the words need an output of their own to be updated in.
+        if widgets.is_watched():
+            form.display()
+        else:
+            display(form.words(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
 
 
 def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> DrawnPrediction:
@@ -504,15 +390,6 @@ def _restore(drawing: DrawnPrediction, strokes: Sequence[Stroke]) -> None:
     for stroke in strokes:
         known = dict(zip(stroke.x, stroke.y, strict=True))
         drawing.give({stroke.name: [known.get(x) for x in drawing.axes.x]})
-
-
-def _colours(names: Sequence[str]) -> Iterator[str]:
-    """Yield the colour of each curve as a CSS value for light and dark themes."""
-    others = iter(palette.SERIES)
-    for name in names:
-        has_role = name in palette.ROLES
-        light, dark = palette.ROLES[name].colour if has_role else next(others)
-        yield f"light-dark({light}, {dark})"
 
 
 class _Judged(NamedTuple):

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.units import format_time
 from gpulab.exercises import _html
-from gpulab.exercises._fields import Fields
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gpulab.exercises.answers import ReadingsJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +62,6 @@ class Verdict:
         return _html.RIGHT if self.ok else _html.WRONG
 
 
-class Judge(Protocol):
-    """A kind of answer: says how to write it, and judges it."""
-
-    @property
-    def how(self) -> str:
-        """How to write the answer, as one sentence."""
-        ...
-
-    @property
-    def fields(self) -> Fields | None:
-        """The fields of a form for the answer; None if it is a function."""
-        ...
-
-    def __call__(self, answer: object, readings: object) -> Verdict:
-        """Judge an answer, against the learner's own readings when these are given."""
-        ...
-
-
 # No repr: a cell that shows an exercise by mistake must not print the key.
 @dataclass(frozen=True, slots=True, repr=False)
 class Exercise:
@@ -92,7 +75,7 @@ class Exercise:
 
     exercise_id: str
     question: str
-    judge: Judge
+    judge: "ReadingsJudge"
     hints: tuple[str, ...]
     choices: Mapping[str, str] | None = None
     readings: "Callable[[], pd.DataFrame] | None" = None

@@ -52,13 +52,11 @@ def question_of(name: str) -> GuessQuestion:
 
 def ideas() -> Mapping[str, str]:
     """Return the idea behind each prediction and drawing, as one sentence, by its name."""
-    asked = {
-        name: question.idea
-        for package in _PACKAGES
-        for name, question in _questions_in(package).items()
-    }
-    drawn = {name: idea for package in _PACKAGES for name, idea in _module(package).DRAWN.items()}
-    return asked | drawn
+    known: dict[str, str] = {}
+    for package in _PACKAGES:
+        known |= {name: question.idea for name, question in _questions_in(package).items()}
+        known |= getattr(_module(package), "DRAWN", {})
+    return known
 
 
 @cache

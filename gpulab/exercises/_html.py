@@ -1,8 +1,9 @@
 """HTML boxes for a notebook's output; a sign and a word repeat what the colour says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 
 
@@ -32,6 +33,27 @@ def box(tone: Tone, body: str) -> str:
     )
 
 
+# No repr of its own: a cell that shows it in a list shows the text.
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """A guess compared with the outcome: the verdict, and a message with both and what follows.
+
+    ``is_right`` says that the guess was close or near, or the right choice; None without a guess.
+    """
+
+    tone: Tone
+    message: str
+    is_right: bool | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        return visible(f"{self.tone.word} {self.message}".strip())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return box(self.tone, paragraphs(self.message))
+
+
 def paragraphs(text: str) -> str:
     """Return text as HTML paragraphs; lines that are indented by four spaces become code."""
     return "".join(_block(block) for block in text.strip("\n").split("\n\n"))
@@ -56,3 +78,13 @@ def _code(text: str) -> str:
     parts = clean(text).split("`")
     # The parts with odd numbers were between two backquotes.
     return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def page(title: str, style: str, body: str) -> str:
+    """Return a whole HTML page that needs no other file."""
+    return (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{clean(title)}</title><style>{style}</style></head>"
+        f"<body><main><h1>{clean(title)}</h1>{body}</main></body></html>\n"
+    )

@@ -12,6 +12,7 @@ from gpulab.core.requirements import TEXT
 from gpulab.core.serialization import parse_json
 from gpulab.lessons import notebooks_folder, shipped
 
+COURSE = "course"
 # The lessons whose exercises or predictions this kernel has used: `progress()` shows these.
 MET: set[str] = set()
 _HEADING = re.compile(r"^(#{1,2}) +(.+)$", re.MULTILINE)
@@ -72,10 +73,10 @@ def unit_of(notebook: Path) -> str:
     return f"case-{number}" if notebook.parent.name == "cases" else number
 
 
-def check_lesson(lesson: str) -> None:
-    """Raise `UnknownNameError`, which suggests the nearest, unless the lesson exists."""
-    TEXT.check(lesson=lesson)
-    if lesson not in lessons():
+def check_lesson(lesson: str | None) -> None:
+    """Raise `UnknownNameError` unless this is a lesson, the course, or None."""
+    TEXT.or_none.check(lesson=lesson)
+    if lesson is not None and lesson != COURSE and lesson not in lessons():
         raise UnknownNameError("lesson", lesson, lessons())
 
 

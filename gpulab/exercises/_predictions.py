@@ -11,7 +11,7 @@ from gpulab.exercises._exercise import is_open
 from gpulab.exercises._guess_form import GuessForm, follow
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import CONFIDENCE, Guess, Reveal, now
+from gpulab.exercises.journal import CONFIDENCE, Guess, now
 from gpulab.figures import widgets
 from gpulab.gpus.provenance import device_label
 
@@ -40,29 +40,17 @@ _NEXT = " Now see what comes out."
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
 
-@dataclass(frozen=True, slots=True)
-class GuessReview:
+@dataclass(frozen=True, slots=True, repr=False)
+class GuessReview(_html.Comparison):
     """A guess compared with the outcome: the verdict, and a message with both and what follows.
 
     ``ratio`` is outcome over guess, None unless both are positive; it judges the guess and not the
     measurement. ``size`` is how far the guess was off, in the unit of the rule: times, percentage
-    points, a count or percent; None if the rule gives no number. ``is_right`` says that the guess
-    was close or near, or the right choice; None without a guess.
+    points, a count or percent; None if the rule gives no number.
     """
 
-    tone: _html.Tone
-    message: str
     ratio: float | None = None
     size: float | None = None
-    is_right: bool | None = None
-
-    def __str__(self) -> str:
-        return visible(f"{self.tone.word} {self.message}".strip())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return _html.box(self.tone, _html.paragraphs(self.message))
 
 
 @dataclass(slots=True)
@@ -241,22 +229,8 @@ class Prediction:
             return GuessReview(_NO_GUESS, f"compare needs {wanted} and got a {kind}.")
         outcome = _outcome(actual) or self._write(value)
         review = self._review(value, outcome)
-        if self.name:
-            # Without a guess there is no score. The outcome is saved all the same: it was shown,
-            # so a guess after it is late.
-            is_told = review.is_right is not None
-            _saved_guesses.reveal(
-                Reveal(
-                    self.name,
-                    now(),
-                    outcome,
-                    message=review.message if is_told else "",
-                    counts="choice" if self.choices else self.counts,
-                    word=review.tone.word if is_told else "",
-                    size=review.size,
-                    is_right=review.is_right,
-                )
-            )
+        counts = "choice" if self.choices else self.counts
+        _saved_guesses.reveal(self.name, outcome, review, counts=counts, size=review.size)
         return review
 
     def _review(self, value: float | str, outcome: str) -> GuessReview:
@@ -276,7 +250,7 @@ class Prediction:
         judged = distance(self.counts, guess, value, self.base)
         ratio = value / guess if guess > 0 and value > 0 else None
         message = f"{you} said {self._said(guess)}, it was {outcome}{judged.words}"
-        return GuessReview(judged.tone, message, ratio, judged.size, judged.is_right)
+        return GuessReview(*(judged.tone, message, ratio, judged.size), is_right=judged.is_right)
 
     def _said(self, guess: float | str) -> str:
         """Return a guess in the unit in which it was typed."""

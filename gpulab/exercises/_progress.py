@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gpulab.core.foreign_text import visible
-from gpulab.core.markup import clean, table
+from gpulab.core.markup import table
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import counted
-from gpulab.exercises import _calibration
+from gpulab.exercises import _calibration, _html
 from gpulab.exercises.journal import Answer, JournalEntry, KeptPrediction, exercises_of, journal
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
@@ -125,14 +125,9 @@ def page(progress: Progress) -> str:
     True
     """
     instance_of(Progress, "the progress of a learner").check(progress=progress)
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{clean(TITLE)}</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>{clean(TITLE)}</h1>{progress.review_html()}"
-        f"{_said(progress.predictions)}{progress.exercises_html()}"
-        "</main></body></html>\n"
-    )
+    said = _said(progress.predictions)
+    body = f"{progress.review_html()}{said}{progress.exercises_html()}"
+    return _html.page(TITLE, _STYLE, body)
 
 
 TITLE = "gpulab: your predictions and exercises"
@@ -140,7 +135,7 @@ _STYLE = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:1.5rem}"
     "main{max-width:60rem;margin:auto}table{border-collapse:collapse;margin:1rem 0}"
     "th,td{border:1px solid #767676;padding:.25rem .6rem;text-align:left}"
-    "caption{text-align:left;font-weight:600}img{max-width:100%;height:auto;background:#fff}"
+    "caption{text-align:left;font-weight:600}"
 )
 
 

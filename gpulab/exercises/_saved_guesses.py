@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from gpulab.exercises import _html
 from gpulab.exercises._lesson_index import MET
 from gpulab.exercises.journal import (
     Guess,
@@ -9,6 +10,7 @@ from gpulab.exercises.journal import (
     Reveal,
     journal,
     lesson_of,
+    now,
     predictions_of,
 )
 
@@ -71,11 +73,18 @@ def _remark(saved: KeptPrediction, guess: Guess) -> str:
     return "" if saved.guess.said == guess.said else _CHANGED
 
 
-def reveal(outcome: Reveal) -> None:
-    """Save an outcome when it is shown for the first time."""
-    if not outcome.name:
+def reveal(
+    name: str, outcome: str, told: _html.Comparison, *, counts: str, size: float | None = None
+) -> None:
+    """Save an outcome when it is shown for the first time, with the verdict on the guess.
+
+    Without a guess there is no verdict. The outcome is saved all the same: it was shown, so a
+    guess after it is late.
+    """
+    if not name:
         return
-    MET.add(lesson_of(outcome.name))
-    saved = predictions_of(journal().entries).get(outcome.name)
+    MET.add(lesson_of(name))
+    saved = predictions_of(journal().entries).get(name)
     if saved is None or saved.reveal is None:
-        journal().add(outcome)
+        message, word = ("", "") if told.is_right is None else (told.message, told.tone.word)
+        journal().add(Reveal(name, now(), outcome, message, counts, word, size, told.is_right))

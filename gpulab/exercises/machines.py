@@ -1,12 +1,13 @@
-"""GPUs for one cell of a lesson: two GPUs, or a virtual one that an error may ruin."""
+"""GPUs for one cell of a lesson: two GPUs, or a virtual one with another host."""
 
 from collections.abc import Iterator
 
 import torch
 
-from gpulab import device, virtual
+from gpulab import device
 from gpulab.core.interrupts import contextmanager
 from gpulab.device import Device
+from gpulab.exercises.answers import fresh_gpu
 
 
 @contextmanager
@@ -21,17 +22,7 @@ def two_gpus() -> Iterator[Device]:
         if torch.cuda.device_count() > 1:
             yield in_use
             return
-    with _borrowed(n_gpus=2) as borrowed:
-        yield borrowed
-
-
-@contextmanager
-def throwaway_gpu() -> Iterator[Device]:
-    """Use a new virtual GPU in a ``with`` block, so that an error in a kernel does no harm.
-
-    On a CUDA GPU, after an error in a kernel the process cannot use the GPU any more.
-    """
-    with _borrowed(n_gpus=1) as borrowed:
+    with fresh_gpu(n_gpus=2) as borrowed:
         yield borrowed
 
 
@@ -41,16 +32,6 @@ def on_host(host: str | None) -> Iterator[str]:
 
     ``host`` is the name of a recording, or None for the model's host.
     """
-    with _borrowed(n_gpus=1, gpu="H100", host=host):
-        borrowed = device.current().virtual
-        yield "" if borrowed is None else str(borrowed.machine.host.recorded)
-
-
-@contextmanager
-def _borrowed(
-    *, n_gpus: int, gpu: str = device.STAND_IN, host: str | None = None
-) -> Iterator[Device]:
-    # Only one virtual machine at a time can replace torch.cuda, so leave the one in use first.
-    machine = virtual.virtual_gpu(gpu, count=n_gpus, first_use=False, host=host)
-    with device.outside(), machine:
-        yield device.current()
+    with fresh_gpu("H100", host=host) as borrowed:
+        machine = borrowed.virtual
+        yield "" if machine is None else str(machine.machine.host.recorded)

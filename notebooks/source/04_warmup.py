@@ -13,7 +13,7 @@ import torch
 from IPython.display import display
 
 import gpulab
-from gpulab import exercises
+from gpulab import exercises, plots
 from gpulab.exercises import lesson_04 as lab
 
 gpulab.use("auto")  # your GPU, or a virtual one
@@ -148,7 +148,8 @@ slow = [call for call, each in enumerate(random_s, start=1) if each > 5 * median
 exercises.compare("04.loaded", max(slow, default=0))
 
 # %%
-lab.draw_slow_calls(random_s)
+calls = pd.DataFrame({"call": range(1, 61), "duration_s": random_s})
+plots.scatter(calls, log="y", title=f"Slow calls: {slow}")
 
 # %% [markdown]
 # What does the mean say if you leave out the first 3, 10 or 40 calls?
@@ -166,7 +167,7 @@ pd.Series(means_us, name="mean (µs)").round(1).to_frame()
 # Six loops, each relative to its own end. A triangle is a call far above the picture.
 
 # %% tags=["exercise"]
-display(lab.draw_iterations(lab.traces.to_frame(named=False), source="made for this exercise"))
+display(lab.draw_loops(named=False))
 exercises.ask("04.where-to-begin")
 ### BEGIN SOLUTION
 exercises.check(
@@ -367,7 +368,7 @@ exercises.claim("04.compile-first", here=slower)
 # The six loops again, with their names. Write the rule that finds where each of them is steady.
 
 # %%
-lab.draw_iterations(lab.traces.to_frame(), source="made for this exercise")
+lab.draw_loops(named=True)
 
 # %%
 exercises.ask("04.steady-state")
@@ -594,9 +595,7 @@ exercises.compare("04.change", "by less than a tenth" if is_close else "by more 
 # order taken.
 
 # %%
-runs = lab.traces.two_runs()
-display(lab.draw_histograms(runs, source="levels of a virtual H200"))
-lab.draw_iterations(runs, source="levels of a virtual H200", relative=True)
+display(*lab.draw_runs())
 
 # %% tags=["exercise"]
 exercises.ask("04.two-humps")

@@ -484,9 +484,9 @@ exercises.predict("06.share")
 
 # %%
 counted = exercises.readings("06.staircase")
-counted["from_memory"] = 100 * counted["hot_mb"] / counted["cold_mb"]
+counted["from_memory_percent"] = 100 * counted["hot_mb"] / counted["cold_mb"]
 at_45 = counted.query("work == 'linear layer' and working_set_mib == 45").squeeze()
-exercises.compare("06.share", at_45["from_memory"])
+exercises.compare("06.share", at_45["from_memory_percent"])
 
 # %% tags=["exercise"]
 exercises.ask("06.staircase")
@@ -495,7 +495,8 @@ exercises.check("06.staircase", {"hot up to": "36", "cold from": "52", "l2 size"
 ### END SOLUTION
 
 # %%
-lab.plot_counters(counted, "from_memory")
+title = "Repeated kernels: the share of their bytes that comes from memory"
+lab.draw_shares(counted, "from_memory_percent", title=title)
 
 # %% [markdown]
 # The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the
@@ -503,8 +504,9 @@ lab.plot_counters(counted, "from_memory")
 # Counters see the requests that cross over:
 
 # %%
-counted["crossing"] = 100 * counted["hot_crossing"]
-lab.plot_counters(counted, "crossing")
+counted["crossing_percent"] = 100 * counted["hot_crossing"]
+title = "Repeated kernels: the share of their requests that crosses over"
+lab.draw_shares(counted, "crossing_percent", title=title)
 
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it

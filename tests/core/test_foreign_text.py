@@ -341,7 +341,9 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Carried": lambda text: Carried(text, text),
     "Progress": lambda text: Progress(((text, ExerciseProgress()),), (said(text),)),
     "DrawingReview": lambda text: DrawingReview(
-        _html.RIGHT, text, draw(text, [1.0] * 10, name="04.first", axes=TEN_CALLS)._figure()
+        _html.RIGHT,
+        text,
+        draw(text, [1.0] * 10, name="04.first", axes=TEN_CALLS).compare([1.0] * 10).figure,
     ),
     "Prediction": lambda text: Prediction(text, None, text, (text,), text),
     "GuessReview": lambda text: dataclasses.replace(

@@ -1,8 +1,6 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
 import datetime as dt
-import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -95,23 +93,3 @@ def test_a_benchmark_that_reads_the_date_is_told_so() -> None:
         "It reads datetime.now(), which shows the real time of this machine. On the virtual GPU "
         "your program runs on a virtual clock: read time.perf_counter(), or record events."
     )
-
-
-@pytest.mark.parametrize("clock", ["time", "monotonic", "process_time", "thread_time"])
-def test_a_benchmark_may_use_any_clock_of_time(clock: str) -> None:
-    """Each clock of the module time gives a right answer."""
-
-    def benchmark(fn: Work) -> float:
-        read: Callable[[], float] = getattr(time, clock)
-        samples_s = []
-        for _ in range(3):
-            torch.cuda.synchronize()
-            start_s = read()
-            fn()
-            torch.cuda.synchronize()
-            dt.datetime.now(tz=dt.UTC)  # a log with the date is no mistake
-            samples_s.append(read() - start_s)
-        return statistics.median(samples_s)
-
-    with gpulab.virtual_gpu("H200"):
-        assert BenchmarkJudge("wait")(benchmark).ok

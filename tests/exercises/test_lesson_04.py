@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 
 import gpulab
 from gpulab import device, exercises, stats
-from gpulab.core.errors import InvalidOptionError
 from gpulab.device import _notebook_session
 from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
 from gpulab.figures import Figure
@@ -154,22 +153,20 @@ def axes_of(figure: Figure) -> Axes:
     return ax
 
 
-def test_iterations_are_drawn_in_one_unit() -> None:
-    """Times of different magnitude get one unit and a log axis."""
-    loops = frame(a=[1e-3, 1e-6, 1e-6], b=[2e-6] * 3)
-    ax = axes_of(figures.draw_iterations(loops, source="made up"))
-    line, other = ax.lines
-    np.testing.assert_allclose(line.get_xydata(), [[0, 1000], [1, 1], [2, 1]])
-    np.testing.assert_allclose(other.get_ydata(), [2, 2, 2])
-    assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "time per call (µs)")
-    assert ax.get_xlabel() == "iteration, from 0"
+def test_runs_are_drawn_relative_to_their_shortest_call() -> None:
+    """The histograms say how far apart the humps are; the same calls follow in their order."""
+    histograms, order = figures.draw_runs()
+    assert histograms.title.startswith("The slowest call takes 1.18 (run a), 1.74 (run b) times")
+    for line in axes_of(order).lines:
+        assert min(line.get_ydata()) == 1
+        assert list(line.get_xdata()) == list(range(60))
 
 
 def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     """Each of four loops has its own linear axis, and a triangle marks a call far above it."""
     drift = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.6]
     loops = frame(a=[50.0] + [2.0] * 19, b=drift, c=[1.0] * 8, d=[3.0] * 8)
-    ax = axes_of(figures.draw_iterations(loops, source="made up"))
+    ax = axes_of(figures._Panels(loops).figure(source="made up"))
     panels = ax.child_axes
     assert len(panels) == 4
     assert {panel.get_yscale() for panel in panels} == {"linear"}
@@ -177,26 +174,6 @@ def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     assert list(panels[0].lines[2].get_xdata()) == [0]
     assert panels[1].lines[1].get_ydata() == pytest.approx(np.array(drift) / 1.6)
     assert "4 loops, each relative to its own end" in ax.get_title()
-
-
-def test_the_last_slow_call_is_marked() -> None:
-    """The title names the last call that is far slower than usual, and so does a mark at it."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        figure = figures.draw_slow_calls([9e-3, 2e-5, 2e-5, 8e-4, 2e-5, 2.5e-5])
-        steady = figures.draw_slow_calls([2e-5, 2e-5])
-    assert figure.title.startswith("Call 4 of 6 is still slow: 35.6 times as long as usual")
-    (text,) = axes_of(figure).texts
-    assert text.get_text() == "call 4"
-    assert text.xy == pytest.approx((4, 800))  # type: ignore[attr-defined]  # an Annotation
-    assert figure.caption == "The median of 6 calls is 22.5 µs. Slow calls: 1, 4."
-    assert steady.title.startswith("None of the 2 calls is slow")
-
-
-@pytest.mark.parametrize("draw", [figures.draw_iterations, figures.draw_histograms])
-def test_figures_name_a_missing_column(draw: Callable[..., object]) -> None:
-    """A frame without the needed columns is refused, and the message lists them."""
-    with pytest.raises(InvalidOptionError, match=r"^the frame has no column .*; it must have "):
-        draw(pd.DataFrame({"time": [1.0]}))
 
 
 # A new process

@@ -14,13 +14,9 @@ from gpulab.exercises.lesson_05 import _exercises as lesson
 from gpulab.exercises.lesson_05 import (
     asked_for,
     cause_of,
-    compared_clocks,
-    draw_clock_and_power,
     draw_orders,
-    kept_clocks,
     lock_virtual_gpu,
     plot_over_time,
-    recorded_settled_clocks,
 )
 
 Keep = Callable[[list[float], list[Reading | None]], object]
@@ -139,28 +135,6 @@ def test_both_orders_have_a_panel_each_and_a_ratio() -> None:
     assert same.title.startswith("Both orders: B / A is 0.9, then 0.9 (")
 
 
-def clock_readings(*clocks_mhz: int) -> pd.DataFrame:
-    """Return readings at these clocks, with 100, 200, ... W of 700."""
-    return clocks.to_frame(
-        Reading(0.1 * n, mhz, power_w=100.0 * n, power_limit_w=700.0, max_sm_mhz=2000)
-        for n, mhz in enumerate(clocks_mhz, start=1)
-    )
-
-
-def test_clock_and_power_say_when_the_clock_fell() -> None:
-    """The title has the first reading below the highest clock, and both panels mark it."""
-    with gpulab.virtual_gpu("H200", first_use=False):
-        figure = draw_clock_and_power(clock_readings(1980, 1500, 1400))
-        steady = draw_clock_and_power(clock_readings(1980, 1965))
-    (ax,) = figure.canvas.axes
-    assert figure.title.startswith("The clock falls by 25 % while the power reads 29 % of its")
-    for panel, text in zip(ax.child_axes, ("1,500 MHz", "200 W"), strict=True):
-        assert panel.texts[-1].get_text() == text
-        assert panel.lines[-1].get_xdata()[0] == pytest.approx(0.1)
-    assert figure.caption.endswith("The clock is lower from 100 ms on.")
-    assert steady.title.startswith("The clock did not fall")
-
-
 def test_the_power_limit_wins_over_a_locked_clock() -> None:
     """The GPU stays at a locked clock only if that is below the settled clock."""
     frame = asked_for([1980, 1695, 1200])
@@ -178,8 +152,8 @@ def test_a_figure_over_time_says_where_each_line_begins_and_ends() -> None:
     """The text alternative has each line's first and last value, and the title is the caller's."""
     shown = str(plot_over_time(asked_for([1980, 1200]), "sm_mhz", "clock (MHz)", title="Clocks"))
     assert "Clocks (virtual NVIDIA H200)" in shown
-    assert "asked for 1980 MHz: from 1,980 at the first reading to 1,440 at the last." in shown
-    assert "asked for 1200 MHz: from 1,200 at the first reading to 1,200 at the last." in shown
+    assert "asked for 1980 MHz: from 1,980 at first to 1,440 at last." in shown
+    assert "asked for 1200 MHz: from 1,200 at first to 1,200 at last." in shown
 
 
 # What readings say in words
@@ -199,29 +173,6 @@ def test_a_figure_over_time_says_where_each_line_begins_and_ends() -> None:
 def test_reasons_become_choices_of_the_prediction(reasons: tuple[str, ...], cause: str) -> None:
     """The driver's reason decides the choice; without a reason nothing lowers the clock."""
     assert cause_of(clocks.Regime("settled", "", reasons=reasons)) == cause
-
-
-@pytest.mark.parametrize(
-    ("asked_mhz", "kept"),
-    [
-        ([1980, 1695, 1200], "only 1200"),
-        ([1410, 1200], "all three"),
-        ([1980, 1695], "none"),
-        ([1980, 1410, 1200], "1410 and 1200"),
-    ],
-)
-def test_kept_clocks_are_those_of_the_last_reading(asked_mhz: list[int], kept: str) -> None:
-    """Clocks that the GPU still has at the end are written like the prediction's choices."""
-    assert kept_clocks(asked_for(asked_mhz)) == kept
-
-
-def test_recorded_zeros_settle_higher() -> None:
-    """The comparison of clocks follows from the numbers in the frame."""
-    recorded = recorded_settled_clocks()
-    assert compared_clocks(recorded) == "a higher clock"
-    assert compared_clocks(recorded.assign(lowest_mhz=1440)) == "the same clock"
-    assert compared_clocks(recorded.assign(lowest_mhz=1200)) == "a lower clock"
-    assert set(recorded["source"]) == {"recorded"}
 
 
 @pytest.mark.parametrize("is_entered", [True, False])

@@ -5,14 +5,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 
 import gpulab
-from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises._api import exercise
-from gpulab.exercises.lesson_06 import plot_counters, plot_speeds
+from gpulab.exercises.lesson_06 import draw_shares, plot_speeds
 from gpulab.exercises.lesson_06._flush_choice import explain_flush
 from gpulab.exercises.lesson_06._flush_trial import FlushTrial, run
 from gpulab.figures import Figure
@@ -230,28 +228,12 @@ def test_speeds_above_the_memory_are_the_title() -> None:
     assert slow.title.startswith("Nothing is faster than the memory")
 
 
-def counted() -> pd.DataFrame:
-    """Return the readings of the exercise, with the share that comes from memory."""
+def test_a_share_is_drawn_in_percent_for_each_work() -> None:
+    """Each work has a line, and the words have units and come from the recorded GPU."""
     assert STAIRCASE.readings is not None
     frame = STAIRCASE.readings()
-    return frame.assign(from_memory=100 * frame["hot_mb"] / frame["cold_mb"])
-
-
-def test_the_step_of_the_counters_is_the_title() -> None:
-    """The title has the sizes below and above the step, which are those of the exercise's key."""
-    figure = plot_counters(counted(), "from_memory")
-    assert figure.title == (
-        "Share that comes from memory: at most 3 % up to 36 MiB, at least 95 % from 52 MiB on "
-        "(recorded on NVIDIA H200)"
-    )
-    assert (STEPS["hot up to"], STEPS["cold from"]) == ("36", "52")
-    assert figure.caption.splitlines()[0] == "sum: 0 % at 15 MiB, 100 % at 60 MiB."
-
-
-def test_counters_without_their_column_are_refused() -> None:
-    """A frame without the needed columns is refused, and the message lists them."""
-    with pytest.raises(InvalidOptionError) as error:
-        plot_counters(counted(), "crossing")
-    assert str(error.value) == (
-        "the frame has no column crossing; it must have working_set_mib, work, crossing"
-    )
+    shares = frame.assign(from_memory_percent=100 * frame["hot_mb"] / frame["cold_mb"])
+    figure = draw_shares(shares, "from_memory_percent", title="Shares")
+    assert figure.title == "Shares (recorded on NVIDIA H200)"
+    words = "sum: from 0 % at 15 MiB to 100 % at 60 MiB; lowest 0 %, highest 100 %."
+    assert figure.caption.splitlines()[0] == words

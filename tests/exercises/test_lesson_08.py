@@ -12,6 +12,7 @@ import torch
 import gpulab
 from gpulab.exercises import machines
 from gpulab.exercises._exercise import Verdict
+from gpulab.exercises.answers import fresh_gpu
 from gpulab.exercises.lesson_08 import (
     draw_overlap,
     draw_reuse,
@@ -305,11 +306,11 @@ def test_two_gpus_replace_one() -> None:
         assert mine.entered
 
 
-def test_a_throwaway_gpu_is_another_one() -> None:
-    """A throwaway GPU has no memory in use, and tensors of the other GPU survive."""
+def test_a_fresh_gpu_is_another_one() -> None:
+    """A fresh GPU has no memory in use, and tensors of the other GPU survive."""
     with gpulab.virtual_gpu("A100"):
         kept = torch.ones(1 << 20, device="cuda")
-        with machines.throwaway_gpu():
+        with fresh_gpu():
             assert torch.cuda.device_count() == 1
             assert torch.cuda.memory_allocated() == 0
         assert kept.sum().item() == 1 << 20

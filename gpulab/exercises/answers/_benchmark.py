@@ -30,7 +30,7 @@ from gpulab.exercises.answers._benchmark_works import (
     sometimes_slow,
     spinning,
 )
-from gpulab.exercises.answers._fresh_gpu import fresh_h200
+from gpulab.exercises.answers._fresh_gpu import fresh_gpu
 from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
@@ -231,7 +231,7 @@ class BenchmarkJudge(FunctionJudge):
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the benchmark on each rung, and explain the first one that it fails."""
-        with fresh_h200():
+        with fresh_gpu():
             # Short, because a function that asks an event again and again is slow to watch.
             first = tried(function, WatchedWork(spinning(0.1)), clocks=True)
         missing = (_missing(rung, function) for rung in RUNGS[: self._n_rungs])
@@ -253,7 +253,7 @@ class BenchmarkJudge(FunctionJudge):
 
 def _missing(rung: str, benchmark: Benchmark) -> Diagnosis | None:
     """Return what a benchmark does wrong on one rung, tried on a new virtual GPU, or None."""
-    with fresh_h200():
+    with fresh_gpu():
         outcomes = (_judged(read(benchmark), rules) for read, rules in _PROBES[rung])
         return next(filter(None, outcomes), None)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab.core.foreign_text import shortened
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers._forms import read_number
-from gpulab.exercises.answers._fresh_gpu import fresh_h200
+from gpulab.exercises.answers._fresh_gpu import fresh_gpu
 from gpulab.exercises.answers._judging import (
     LONGEST,
     UNANSWERED,
@@ -286,7 +286,7 @@ class Mended(FunctionJudge):
 
     def _run_once(self, program: MendedProgram, work: HiddenWork) -> Trial:
         """Run a program on a new virtual GPU."""
-        with fresh_h200(first_use=self.first_use), work.around():
+        with fresh_gpu(first_use=self.first_use), work.around():
             # One work is enough for races: the detector goes by order and not by time.
             return tried(program, make=work.make, races=work is self.works[0])
 

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
-from statistics import median
 
-from gpulab import device
 from gpulab.core.torch_private import spin
 from gpulab.core.units import counted
 from gpulab.exercises._gpu_work import stopwatch_s
+from gpulab.exercises.answers._fresh_gpu import fresh_gpu
 from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
@@ -19,18 +18,13 @@ from gpulab.exercises.answers._judging import (
 )
 from gpulab.tracing.trials import Rule, Trial, WatchedWork, first_fitting, tried
 
-# A million cycles take about half a millisecond at 2 GHz. Only ratios of times are judged, so the
-# clock of the GPU does not matter.
-_WORK_CYCLES = 4_000_000
-# Five times the work, so that no reading with the backlog in it is taken for the work alone.
-_BACKLOG_CYCLES = 20_000_000
-# 20 s on a virtual GPU: a function that sleeps in place of a wait does not sleep as long. One that
-# asks an event again and again would take minutes.
-_LONG_BACKLOG_CYCLES = 40_000_000_000
+_WORK_CYCLES = 4_000_000  # 2 ms
+# Five times the work, so that no reading with the backlog in it is taken for the work alone. Then
+# 20 s: a function that sleeps in place of a wait does not sleep as long.
+_BACKLOGS_CYCLES = (20_000_000, 40_000_000_000)
 # A reading may contain the launch and the wake-up of the host: microseconds, and the work takes
 # milliseconds.
 _TOLERANCE = 0.25
-_N_REFERENCES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ _WRONG_SCALE: tuple[Rule[TimerReading, Diagnosis], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TimerFunction(FunctionJudge):
-    """A judge for a function ``f(work)`` that returns the seconds that the work took.
+    """A judge for a function ``f(work)`` that returns the seconds that a work took on an H200.
 
     Its rules for the mistakes of one method of timing each get two readings: on an idle GPU, and
     with a backlog in the queue. ``errors`` are expected, with the diagnosis of each; see
@@ -97,36 +91,19 @@ class TimerFunction(FunctionJudge):
         )
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
-        """Run the function on the GPU in use, idle and with a backlog, and judge the readings."""
-        with device.active() as in_use:
-            spin(1)  # so that the first timed call does not pay for loading the kernel
-            is_virtual = in_use.virtual is not None
-            mistake = self._mistake(function, is_virtual)
-            for _ in range(_n_tries(is_virtual) - 1):
+        """Run the function on an idle GPU and behind a backlog, and judge the readings."""
+        with fresh_gpu():
+            idle = _read(function)
+            no_reading = without_reading("work()", _has_number, self.errors)
+            mistake = first_fitting(no_reading, idle.trial) or first_fitting(_WRONG_SCALE, idle)
+            for backlog_cycles in _BACKLOGS_CYCLES:
                 if mistake is not None:
-                    mistake = self._mistake(function, is_virtual)
+                    break
+                busy = _read(function, backlog_cycles)
+                mistake = first_fitting((*self.mistakes, _UNEXPLAINED), (idle, busy))
+                if busy.trial.asked["Event.query"] + busy.trial.asked["Stream.query"]:
+                    break  # to ask an event again and again for 20 s would take minutes
         return mistake or self.why
-
-    def _mistake(self, function: Callable[..., object], is_virtual: bool) -> Diagnosis | None:  # noqa: FBT001  # of one try
-        idle = _read(function)
-        no_reading = without_reading("work()", _has_number, self.errors)
-        diagnosis = first_fitting(no_reading, idle.trial) or first_fitting(_WRONG_SCALE, idle)
-        if diagnosis is not None:
-            return diagnosis
-        rules = (*self.mistakes, _UNEXPLAINED)
-        busy = _read(function, backlog_cycles=_BACKLOG_CYCLES)
-        mistake = first_fitting(rules, (idle, busy))
-        asked = busy.trial.asked
-        n_polls = asked["Event.query"] + asked["Stream.query"]
-        if mistake is None and is_virtual and not n_polls:
-            busy = _read(function, backlog_cycles=_LONG_BACKLOG_CYCLES)
-            mistake = first_fitting(rules, (idle, busy))
-        return mistake
-
-
-def _n_tries(is_virtual: bool) -> int:  # noqa: FBT001  # the only argument
-    """Return how often to try: on a CUDA GPU the best counts, as other programs may delay one."""
-    return 1 if is_virtual else 3
 
 
 def _has_number(trial: Trial) -> bool:
@@ -136,8 +113,7 @@ def _has_number(trial: Trial) -> bool:
 def _read(function: Callable[..., object], backlog_cycles: int = 0) -> TimerReading:
     """Call a learner's function on an idle GPU, or with a backlog in the queue."""
     work = partial(spin, _WORK_CYCLES)
-    # The first ones also raise the clock, and other programs may delay one of them.
-    work_s = median(stopwatch_s(work) for _ in range(_N_REFERENCES))
+    work_s = stopwatch_s(work)
     # Timed by itself, because waiting for the backlog below would leave the queue empty.
     backlog_s = stopwatch_s(partial(spin, backlog_cycles)) if backlog_cycles else 0.0
     if backlog_cycles:

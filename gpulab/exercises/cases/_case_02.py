@@ -14,7 +14,7 @@ from gpulab.exercises.answers import (
     HiddenWork,
     Mended,
     MendedTrial,
-    fresh_h200,
+    fresh_gpu,
     like,
 )
 from gpulab.tracing.trials import Trial, WatchedWork, tried
@@ -105,7 +105,7 @@ def _border_ns() -> float:
     """Return the time between that of a cold and that of a warm call of the first pair."""
     times_ns = []
     for program in (_right, no_flush):
-        with fresh_h200():
+        with fresh_gpu():
             times_ns.append(_kernels_ns(tried(program, make=_same_weights), _Old))
     return sum(times_ns) / 2
 

@@ -28,4 +28,3 @@ GUESSES = (
         ),
     ),
 )
-DRAWN: dict[str, str] = {}

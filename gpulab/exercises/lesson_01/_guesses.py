@@ -53,4 +53,3 @@ GUESSES = (
         ),
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -59,4 +59,3 @@ GUESSES = (
         idea="Each wait costs about the same; the shorter the kernel, the larger the factor.",
     ),
 )
-DRAWN: dict[str, str] = {}

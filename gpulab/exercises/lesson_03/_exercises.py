@@ -54,9 +54,7 @@ EVENT_TIME = Exercise(
             (lambda readings: readings[0].ratio < _HALF, _too_short),
         ),
         errors=(
-            # The words of PyTorch for an event that is not completed, and those of CUDA.
             ("must be completed", _NO_SYNCHRONIZE),
-            ("not ready", _NO_SYNCHRONIZE),
             ("enable_timing", _NO_TIMING),
         ),
     ),

@@ -69,4 +69,3 @@ GUESSES = (
         idea="wait never blocks the host; blocking=True only changes how synchronize waits.",
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -2,7 +2,6 @@ from . import first_use as first_use
 from . import traces as traces
 from ._sketch import TEN_CALLS as TEN_CALLS
 from .figures import draw_first_uses as draw_first_uses
-from .figures import draw_histograms as draw_histograms
-from .figures import draw_iterations as draw_iterations
-from .figures import draw_slow_calls as draw_slow_calls
+from .figures import draw_loops as draw_loops
+from .figures import draw_runs as draw_runs
 from .first_use import in_a_new_process as in_a_new_process

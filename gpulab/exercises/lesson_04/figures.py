@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpulab.core.units import counted, format_ratio, format_time
+from gpulab.exercises._lines import LinesBySeries
+from gpulab.exercises.lesson_04 import traces
 from gpulab.figures import (
     MUTED,
     Figure,
@@ -27,23 +29,16 @@ from gpulab.figures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
 
     from gpulab.views.live import Series
 
 
-_MANY = 60  # more markers than this would overlap
-_WIDE = 4.0  # largest over smallest value; a log axis of a smaller range has hardly any ticks
-_COLUMNS = ("iteration", "duration_s", "series")
 _RELATIVE = "time per call (times the shortest)"
-_PANELS_FROM = 4  # series: lines of so many loops of different levels hide one another
 _N_COLUMNS, _PANEL_IN = 3, 2.0
 _LEAST_SPAN = 0.1  # of a panel's axis above and below 1, so that noise looks like noise
 _N_BINS = 40
-_SLOW = 5.0  # times the median; what a disturbed host adds is less
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +47,20 @@ class _Loops(Plot):
 
     record: "pd.DataFrame"
 
-    def __post_init__(self) -> None:
-        need(self.record, _COLUMNS)
-
     @property
     def parts(self) -> "list[tuple[str, pd.DataFrame]]":
         """Name and rows of each loop."""
         return [(str(name), part) for name, part in self.record.groupby("series", sort=False)]
 
-    @property
-    def slowest(self) -> str:
-        """How far the slowest call of each loop is above its shortest, as a title."""
-        said = []
-        for name, part in self.parts:
-            ratio = part["duration_s"].max() / part["duration_s"].min()
-            said.append(
-                f"{format_ratio(ratio)} ({name})" if len(self.parts) > 1 else format_ratio(ratio)
-            )
-        return f"The slowest call takes {', '.join(said)} times as long as the shortest"
 
+class _Panels(_Loops):
+    """A panel for each loop with the time of each iteration, relative to the end of the loop."""
 
-@dataclass(frozen=True, slots=True)
-class _Iterations(_Loops):
-    """The time of each iteration: one line per loop, or a panel for each of several loops."""
-
-    relative: bool = False
+    __slots__ = ()
 
     @property
     def title(self) -> str:
-        if len(self.parts) >= _PANELS_FROM:
-            return f"{len(self.parts)} loops, each relative to its own end"
-        return self.slowest
+        return f"{len(self.parts)} loops, each relative to its own end"
 
     @property
     def words(self) -> str:
@@ -90,29 +68,9 @@ class _Iterations(_Loops):
 
     @property
     def height_in(self) -> float:
-        n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
-        return 0.8 + _PANEL_IN * n_rows if len(self.parts) >= _PANELS_FROM else 4.2
+        return 0.8 + _PANEL_IN * math.ceil(len(self.parts) / _N_COLUMNS)
 
     def draw(self, ax: "Axes") -> "Axes":
-        if len(self.parts) >= _PANELS_FROM:
-            return self._draw_panels(ax)
-        scale, unit = unit_of(self.record["duration_s"])
-        for (name, part), look in zip(self.parts, looks(), strict=False):
-            times = part["duration_s"].to_numpy()
-            heights = times / (times.min() if self.relative else scale)
-            signs = marks(look, source_of(part)) | ({} if len(part) <= _MANY else {"marker": ""})
-            ax.plot(part["iteration"], heights, linewidth=1.2, markersize=4, label=name, **signs)
-        low, high = ax.dataLim.intervaly
-        if high > _WIDE * low:
-            log_axis(ax, "y")
-        else:
-            ax.margins(y=0.2)  # room for the legend
-        ax.grid(visible=True, axis="y")
-        label = _RELATIVE if self.relative else f"time per call ({unit})"
-        return finish(ax, "Line chart", "iteration, from 0", label)
-
-    def _draw_panels(self, ax: "Axes") -> "Axes":
-        """Draw a panel for each loop inside of the axes, which keep only their title."""
         n_rows = math.ceil(len(self.parts) / _N_COLUMNS)
         width, height = 1 / _N_COLUMNS, 1 / n_rows
         for number, (name, part) in enumerate(self.parts):
@@ -153,62 +111,6 @@ def _end_level(times: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
     return float(np.median(times[-max(1, len(times) // 4) :]))
 
 
-@dataclass(frozen=True, slots=True)
-class _SlowCalls(Plot):
-    """The time of each call, with the last of the slow ones marked."""
-
-    record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("call", "duration_s"))
-
-    @property
-    def slow(self) -> "pd.DataFrame":
-        """The rows of the slow calls."""
-        return self.record[self.record["duration_s"] > _SLOW * self.record["duration_s"].median()]
-
-    @property
-    def title(self) -> str:
-        if self.slow.empty:
-            return f"None of the {len(self.record)} calls is slow"
-        last, usual_s = self.slow.iloc[-1], self.record["duration_s"].median()
-        return (
-            f"Call {last['call']:.0f} of {len(self.record)} is still slow: "
-            f"{format_ratio(last['duration_s'] / usual_s)} times as long as usual"
-        )
-
-    @property
-    def words(self) -> str:
-        usual = format_time(self.record["duration_s"].median())
-        calls = ", ".join(map(str, self.slow["call"])) or "none"
-        return (
-            f"The median of {counted(len(self.record), 'call')} is {usual}. Slow calls: {calls}."
-        )
-
-    def draw(self, ax: "Axes") -> "Axes":
-        scale, unit = unit_of(self.record["duration_s"])
-        signs = marks(next(looks()), source_of(self.record)) | {"linestyle": "none"}
-        ax.plot(self.record["call"], self.record["duration_s"] / scale, markersize=5, **signs)
-        log_axis(ax, "y")
-        ax.margins(y=0.15)
-        if not self.slow.empty:
-            last = self.slow.iloc[-1]
-            point = (last["call"], last["duration_s"] / scale)
-            ax.annotate(
-                f"call {last['call']:.0f}",
-                point,
-                (8, 0),
-                textcoords="offset points",
-                va="center",
-                fontweight="bold",
-            )
-        ax.grid(visible=True, axis="y")
-        return finish(
-            *(ax, "Scatter plot", "call, in the order made", f"time per call ({unit})"),
-            legend=False,
-        )
-
-
 class _Histograms(_Loops):
     """How many calls of each loop took how long, relative to its shortest call."""
 
@@ -216,7 +118,11 @@ class _Histograms(_Loops):
 
     @property
     def title(self) -> str:
-        return self.slowest
+        said = []
+        for name, part in self.parts:
+            ratio = part["duration_s"].max() / part["duration_s"].min()
+            said.append(f"{format_ratio(ratio)} ({name})")
+        return f"The slowest call takes {', '.join(said)} times as long as the shortest"
 
     @property
     def words(self) -> str:
@@ -261,39 +167,26 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
     return finish(ax, "Dot plot", f"time per call ({unit})", "", legend=False)
 
 
-def draw_iterations(
-    record: "pd.DataFrame", *, source: object = None, relative: bool = False
-) -> Figure:
-    """Return a figure of samples in the order taken, from a table as `traces.to_frame` returns it.
+def draw_loops(*, named: bool) -> Figure:
+    """Return a figure of the six loops of the exercises, each relative to its own end.
 
-    Up to three loops share the axes. More of them have a panel each, relative to their own end;
-    there a triangle marks a call that is far above. With ``relative`` each loop is divided by its
-    shortest call. By default the times come from the GPU in use.
+    A triangle marks a call that is far above. The loops have their names, or else letters.
     """
-    from gpulab import device
-
-    return _Iterations(record, relative).figure(source=source or device.current())
+    return _Panels(traces.to_frame(named=named)).figure(source="made for this exercise")
 
 
-def draw_slow_calls(times_s: "Sequence[float]") -> Figure:
-    """Return a figure of the time of each call, with the last of the slow ones marked."""
-    import pandas as pd
+def draw_runs() -> tuple[Figure, Figure]:
+    """Return the histograms of two runs, and their samples in the order taken.
 
-    from gpulab import device
-
-    frame = pd.DataFrame({"call": range(1, len(times_s) + 1), "duration_s": times_s})
-    return _SlowCalls(frame).figure(source=device.current())
-
-
-def draw_histograms(record: "pd.DataFrame", *, source: object = None) -> Figure:
-    """Return a figure of histograms, one per series, with times divided by its shortest call.
-
-    The table is one as `traces.to_frame` returns it; by default its times come from the GPU in
-    use.
+    Times are divided by the shortest of their run.
     """
-    from gpulab import device
-
-    return _Histograms(record).figure(source=source or device.current())
+    runs, source = traces.two_runs(), "levels of a virtual H200"
+    shortest_s = runs.groupby("series")["duration_s"].transform("min")
+    order = LinesBySeries(
+        *(runs.assign(relative=runs["duration_s"] / shortest_s), "iteration", "relative"),
+        *("iteration, from 0", _RELATIVE, "The same calls in the order taken"),
+    )
+    return _Histograms(runs).figure(source=source), order.figure(source=source)
 
 
 def draw_first_uses() -> "Series":

@@ -1,9 +1,5 @@
 from ._clock_facts import cause_of as cause_of
-from ._clock_facts import compared_clocks as compared_clocks
-from ._clock_facts import kept_clocks as kept_clocks
 from ._clock_facts import lock_virtual_gpu as lock_virtual_gpu
-from ._clock_facts import recorded_settled_clocks as recorded_settled_clocks
 from ._figures import asked_for as asked_for
-from ._figures import draw_clock_and_power as draw_clock_and_power
 from ._figures import draw_orders as draw_orders
 from ._figures import plot_over_time as plot_over_time

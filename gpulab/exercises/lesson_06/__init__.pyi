@@ -1,2 +1,2 @@
-from ._figures import plot_counters as plot_counters
+from ._figures import draw_shares as draw_shares
 from ._figures import plot_speeds as plot_speeds

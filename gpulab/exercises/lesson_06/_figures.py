@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpulab import device
@@ -119,66 +118,6 @@ def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[f
     return _Speeds(frame, memory, l2).figure(source=gpu)
 
 
-# The step is between the sizes at which a quantity has made a tenth and nine tenths of its way.
-_LOW, _HIGH = 0.1, 0.9
-_COUNTED = MappingProxyType(
-    {
-        "from_memory": "share that comes from memory (%)",
-        "crossing": "share of requests that cross (%)",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counters(Plot):
-    """A share in percent against size, one line per work."""
-
-    record: "pd.DataFrame"
-    column: str = field()
-    l2_mib: float = field()
-
-    def __post_init__(self) -> None:
-        need(self.record, ("working_set_mib", "work", self.column))
-
-    @property
-    def title(self) -> str:
-        sizes = self.record.groupby("working_set_mib")[self.column]
-        low, high = self.record[self.column].min(), self.record[self.column].max()
-        below = sizes.max()[sizes.max() <= low + _LOW * (high - low)]
-        above = sizes.min()[sizes.min() >= low + _HIGH * (high - low)]
-        what = _COUNTED[self.column].removesuffix(" (%)")
-        return (
-            f"{what[0].upper()}{what[1:]}:\n"
-            f"at most {below.max():.0f} % up to {below.index.max()} MiB, "
-            f"at least {above.min():.0f} % from {above.index.min()} MiB on"
-        )
-
-    @property
-    def words(self) -> str:
-        sentences = []
-        for name, part in self.record.groupby("work", sort=False):
-            first, last = (part[self.column].iloc[end] for end in (0, -1))
-            sizes = [part["working_set_mib"].iloc[end] for end in (0, -1)]
-            sentences.append(
-                f"{name}: {first:.0f} % at {sizes[0]} MiB, {last:.0f} % at {sizes[1]} MiB."
-            )
-        return "\n".join(sentences)
-
-    def draw(self, ax: "Axes") -> "Axes":
-        names = map(str, self.record["work"].unique())
-        groups = self.record.groupby("work", sort=False)
-        for (name, part), look in zip(groups, looks(names), strict=False):
-            signs = marks(look, source_of(part))
-            ax.plot(part["working_set_mib"], part[self.column], label=str(name), **signs)
-        ax.axvline(self.l2_mib, color=MUTED, zorder=1)
-        _note(ax, "size of the L2", (self.l2_mib, 0.0), (-5, 4), ha="right")
-        log_axis(ax, "x")
-        size_ticks(ax, self.record["working_set_mib"])
-        ax.set_ylim(0, _HEADROOM * float(self.record[self.column].max()))
-        ax.grid(visible=True)
-        return finish(ax, "Line chart", _SIZE_LABEL, _COUNTED[self.column])
-
-
 def _note(
     ax: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float], ha: str = "left"
 ) -> None:
@@ -193,12 +132,13 @@ def _note(
     )
 
 
-def plot_counters(record: "pd.DataFrame", column: str) -> Figure:
-    """Return a figure of what counters saw of repeated kernels, against their working sets.
+def draw_shares(record: "pd.DataFrame", column: str, *, title: str) -> Figure:
+    """Return a figure of a share in percent, such as ``from_memory_percent``, for each work.
 
-    ``record`` has the readings of ``06.staircase``; the column is ``"from_memory"`` or
-    ``"crossing"``, in percent.
+    ``record`` has the readings of ``06.staircase``.
     """
-    spec = by_driver_name(str(record["device_name"].iloc[0]))
-    l2_bytes = spec.l2_bytes if spec else 0
-    return _Counters(record, column, l2_bytes / _MIB).figure()
+    from gpulab.views import plots
+
+    shares = record.pivot_table(column, "working_set_mib", "work", sort=False)
+    origin = record[["source", "device_name"]].iloc[0]
+    return plots.line(shares.add_suffix("_percent").reset_index().assign(**origin), title=title)

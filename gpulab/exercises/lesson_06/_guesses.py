@@ -81,4 +81,3 @@ GUESSES = (
         ),
     ),
 )
-DRAWN: dict[str, str] = {}

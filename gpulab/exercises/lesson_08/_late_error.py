@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import visible
-from gpulab.exercises.machines import throwaway_gpu
+from gpulab.exercises.answers import fresh_gpu
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ def line_that_raises(program: Callable[..., object], **arguments: object) -> "pd
     import pandas as pd
 
     outcome = {"line": "no line", "error": ""}
-    with throwaway_gpu():
+    with fresh_gpu():  # on a CUDA GPU the process could not use it any more
         try:
             program(**arguments)
         except (IndexError, RuntimeError) as error:

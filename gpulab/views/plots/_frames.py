@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "mhz": "MHz", "w": "W", "bytes": "bytes"}
+_UNITS |= {"mib": "MiB", "percent": "%"}
 _TIMES = ("µs", "ms", "ns")
 _SCALES = ("x", "y", "xy")
 _LOG = Requirement(

@@ -10,9 +10,9 @@ import pytest
 
 from gpulab import exercises, explorers
 from gpulab.exercises._answer_form import AnswerForm
+from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._guess_form import GuessForm
 from gpulab.exercises.journal import filled_form_of, journal
-from gpulab.figures.widgets import listen, view_class
 from gpulab.views.live import _stop
 from tests.exercises.test_answer_form import given_right
 from tests.exercises.test_journal import folder
@@ -108,9 +108,9 @@ def drawing() -> Page:
 
     made = exercises.draw("Ten calls?", [1e-3] * 10, name="04.first", axes=lesson_04.TEN_CALLS)
     curve = {"drawn": [["step", [1e-3] * 10]]}
-    shown = view_class("sketch")(view=made._view())
-    listen(shown, made._drawn_in_page)
-    return Page(shown, [curve], lambda: list(made.curves), made)
+    form = DrawingForm(made)
+    form.display()
+    return Page(form._widget, [curve], lambda: list(made.curves), form)
 
 
 def explorer(make: Callable[[], Any]) -> Page:
