@@ -57,8 +57,9 @@ def ideas() -> Mapping[str, str]:
         for package in _PACKAGES
         for name, question in _questions_in(package).items()
     }
-    drawn = {name: idea for package in _PACKAGES for name, idea in _module(package).DRAWN.items()}
-    return asked | drawn
+    for package in _PACKAGES:
+        asked |= getattr(_module(package), "DRAWN", {})
+    return asked
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pandas as pd
 import pytest
 import torch
 
@@ -49,14 +48,6 @@ def test_a_capture_is_tried_and_described() -> None:
         x = torch.ones(8, device="cuda")
         assert lesson_07.try_to_capture(lambda: torch.relu(x)) == "captured"
         assert "capturing" in lesson_07.try_to_capture(lambda: x.sum().item())
-
-
-def test_the_largest_step_is_the_one_from_the_rung_below() -> None:
-    """The largest step is the largest change from the rung below, not the largest time."""
-    medians = pd.Series({"events": 9.0, "+ warm-up": 9.0, "+ cache flush": 8.0, "+ sleep": 3.0})
-    rungs = ("+ warm-up", "+ cache flush", "+ sleep")
-    assert lesson_07.largest_step(medians, rungs) == "+ sleep"
-    assert lesson_07.largest_step(medians, rungs[:2]) == "+ cache flush"
 
 
 # The keys agree with the virtual GPU

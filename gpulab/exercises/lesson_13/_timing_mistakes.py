@@ -8,6 +8,7 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import device_s, stopwatch_s
 from gpulab.exercises.answers import (
     Diagnosis,
     HiddenWork,
@@ -30,8 +31,6 @@ _BACKLOG_CYCLES = 10_000_000
 
 def _waited_s(work: Work) -> float:
     """Time warm work by a stopwatch that waits on both sides."""
-    from gpulab.exercises._gpu_work import stopwatch_s
-
     work()
     return stopwatch_s(work)
 
@@ -181,20 +180,6 @@ def _new_matmul(n: int) -> tuple[Work]:
     return (work,)
 
 
-def _between_events_s(work: Work) -> float:
-    """Time a warm call by two events; the host is ahead, because the call before still runs."""
-    import torch
-
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
-    for _ in range(3):
-        work()
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
-
-
 WARM_UP = Exercise(
     "13.first-call",
     "Mend the program that times a first call.",
@@ -205,7 +190,7 @@ WARM_UP = Exercise(
         works=tuple(
             HiddenWork(f"a matmul of {n:,} x {n:,}", partial(_new_matmul, n)) for n in (1024, 2048)
         ),
-        right=_between_events_s,
+        right=partial(device_s, n_calls=1),
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
@@ -244,7 +229,7 @@ def _pass_s(each: "Sequence[Work]") -> float:
         for layer in each:
             layer()
 
-    return _between_events_s(one_pass)
+    return device_s(one_pass, n_calls=1)
 
 
 _N_LAYERS = (20, 50)
