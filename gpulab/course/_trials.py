@@ -240,69 +240,58 @@ _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
 
 def pipeline(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Try ``pipeline(side, copies, computes)``; record data races, right results and the time."""
-    import torch
-
     from gpulab.tracing.sanitizer import hazards
 
     facts: Facts = {}
     cycles = draw.number(400, 600) * 1000
     contents = [float(draw.number(1, 1 << 20)) for _ in range(_N_STEPS)]
-    with _gpu():
-        bench = _PipelineBench(cycles, contents)
-        with hazards() as races:
-            problem = bench.run(function)
-            torch.cuda.synchronize()
+    with _gpu(), hazards() as races:
+        problem, values, _ = _piped(function, cycles, contents)
         facts["order"] = problem or [float(len(races.found))]
-        facts["values"] = problem or bench.values()
+        facts["values"] = problem or values
     with _gpu():
-        bench = _PipelineBench(cycles, contents)
         # In a run of its own, because the race detector slows the launches.
-        facts["time"] = bench.run(function) or [bench.duration_s]
+        problem, _, duration_s = _piped(function, cycles, contents)
+        facts["time"] = problem or [duration_s]
     return facts
 
 
-class _PipelineBench:
-    """Batches in pinned memory, with a buffer and a result on the GPU for each."""
+def _piped(
+    function: Callable[..., object], cycles: int, contents: list[float]
+) -> tuple[str, list[float], float]:
+    """Run a pipeline; return what it raised or "", the numbers in its results, and its seconds.
 
-    def __init__(self, cycles: int, contents: list[float]) -> None:
-        import torch
+    Each batch is in pinned memory, and has a buffer and a result on the GPU. Of each result the
+    least and the greatest number are returned; the grader compares them.
+    """
+    import time
 
-        self.duration_s = 0.0
-        self._cycles = cycles
-        self._batches = [torch.full((_N_ELEMENTS,), content).pin_memory() for content in contents]
-        self._buffers = [torch.zeros(_N_ELEMENTS, device="cuda") for _ in self._batches]
-        self._results = [torch.zeros(_N_HEAD, device="cuda") for _ in self._batches]
+    import torch
 
-    def run(self, function: Callable[..., object]) -> str:
-        """Call the learner's function; return a text about what it raised, or an empty text."""
-        import time
+    from gpulab.core.torch_private import spin
 
-        import torch
+    batches = [torch.full((_N_ELEMENTS,), content).pin_memory() for content in contents]
+    buffers = [torch.zeros(_N_ELEMENTS, device="cuda") for _ in batches]
+    results = [torch.zeros(_N_HEAD, device="cuda") for _ in batches]
 
-        steps = range(_N_STEPS)
-        copies = [lambda i=i: self._copy(i) for i in steps]
-        computes = [lambda i=i: self._compute(i) for i in steps]
-        side = _stream()
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        # What the function returns does not matter: the question asks for no result.
-        trial = _try(function, side, copies, computes)
-        torch.cuda.synchronize()
-        self.duration_s = time.perf_counter() - start_s
-        return "" if trial.error is None else str(_fact(trial))
+    def copy(i: int) -> None:
+        buffers[i].copy_(batches[i], non_blocking=True)
 
-    def _copy(self, i: int) -> None:
-        self._buffers[i].copy_(self._batches[i], non_blocking=True)
+    def compute(i: int) -> None:
+        results[i].copy_(buffers[i][:_N_HEAD])
+        spin(cycles)
 
-    def _compute(self, i: int) -> None:
-        from gpulab.core.torch_private import spin
-
-        self._results[i].copy_(self._buffers[i][:_N_HEAD])
-        spin(self._cycles)
-
-    def values(self) -> list[float]:
-        """Return the least and the greatest number of each result; the grader compares them."""
-        return [number for y in self._results for number in (min(y.tolist()), max(y.tolist()))]
+    copies = [lambda i=i: copy(i) for i in range(_N_STEPS)]
+    computes = [lambda i=i: compute(i) for i in range(_N_STEPS)]
+    side = _stream()
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    # What the function returns does not matter: the question asks for no result.
+    trial = _try(function, side, copies, computes)
+    torch.cuda.synchronize()
+    duration_s = time.perf_counter() - start_s
+    values = [number for y in results for number in (min(y.tolist()), max(y.tolist()))]
+    return "" if trial.error is None else str(_fact(trial)), values, duration_s
 
 
 TRIALS: dict[str, Callable[[Callable[..., object], SeededDraw], Facts]] = {
