@@ -104,6 +104,26 @@ def microseconds_and_not_cycles(work: Work) -> float:
     return 2e6 * host_time(work)
 
 
+@wrong("one-sample", "07.long-enough")
+def less_than_nothing(work: Work) -> float:
+    return -host_time(work) * 2e9
+
+
+@wrong("only-light", "07.long-enough")
+def enough_for_a_light_work(work: Work) -> int:
+    work()
+    return 2_000_000
+
+
+for code, edit in {
+    "too-short": "1.5 -> 0.5",
+    "too-long": "1.5 -> 50",
+    "no-number": "return int( -> return str(",
+    "nothing-returned": "return int( -> int(",
+}.items():
+    wrong(code, "07.long-enough")(changed(half_more_than_the_host, code.replace("-", "_"), edit))
+
+
 # 07.graph-it
 
 
@@ -214,6 +234,25 @@ wrong("input-not-copied", "07.graph-it")(
         "input_is_never_copied",
         "x.copy_(new) -> x = new",
         "return result -> return result.clone()",
+    )
+)
+
+
+for code, edit in {
+    "not-replayed": "graph.replay() -> pass",
+    "other-values": "return result -> return result + 1",
+    "no-tensor": "return result -> return None",
+    "nothing-returned": "return replay -> return None",
+    "no-function": "return replay -> return result",
+    "waits-in-capture": "result = function(x) -> result = function(x).cpu()",
+}.items():
+    wrong(code, "07.graph-it")(changed(result_is_not_cloned, code.replace("-", "_"), edit))
+wrong("copied-too-late", "07.graph-it")(
+    changed(
+        result_is_not_cloned,
+        "copied_after_the_replay",
+        "x.copy_(new)\n        graph.replay() -> graph.replay()",
+        "return result -> kept = result.clone(); x.copy_(new); return kept",
     )
 )
 
