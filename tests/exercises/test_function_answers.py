@@ -453,15 +453,6 @@ def copies_ahead(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps
         slots[step % 2].computed.record()
 
 
-@wrong("speed", "08.double-buffer")
-def one_at_a_time(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
-    for step in range(n_steps):
-        fill(slots[0].pinned, step)
-        slots[0].on_device.copy_(slots[0].pinned, non_blocking=True)
-        compute(slots[0].on_device, step)
-        torch.cuda.synchronize()
-
-
 @right("08.double-buffer")
 def repair_of_the_report(
     slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
@@ -484,17 +475,6 @@ def repair_of_the_report(
         computed[step % 2] = torch.cuda.default_stream().record_event()
 
 
-@right("08.double-buffer")
-def third_stream_joined_at_both_ends(
-    slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
-) -> None:
-    computing = torch.cuda.Stream()
-    computing.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(computing):
-        new_events_each_step(slots, copying, fill, compute, n_steps)
-    torch.cuda.current_stream().wait_stream(computing)
-
-
 @wrong("both-races", "08.double-buffer")
 def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
     for step in range(n_steps):
@@ -507,14 +487,6 @@ def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: i
         compute(slot.on_device, step)
 
 
-wrong("speed", "08.double-buffer")(
-    changed(
-        as_listed,
-        "waits_of_the_report",
-        "fill( -> copying.synchronize(); fill(",
-        "with -> copying.wait_stream(torch.cuda.default_stream())\n        with",
-    )
-)
 wrong("both-races", "08.double-buffer")(
     changed(
         as_listed,
