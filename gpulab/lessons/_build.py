@@ -56,8 +56,7 @@ def _check_markers(where: str, source: str) -> None:
 
 
 def _levels_below_the_lessons(source: Path) -> int:
-    folders = source.parent.parts[::-1]
-    return folders.index("source") if "source" in folders else 0
+    return source.parent.parts[::-1].index("source")
 
 
 def solved(source: Path) -> Notebook:

@@ -29,12 +29,6 @@ _WAKE_UP_S = 30e-6  # a stopwatch reads the launch and the wake-up as well
 _BACKLOG_CYCLES = 10_000_000
 
 
-def _waited_s(work: Work) -> float:
-    """Time warm work by a stopwatch that waits on both sides."""
-    work()
-    return stopwatch_s(work)
-
-
 _SHORT = Diagnosis(
     "launch",
     "It returns the time of the launch. The clock stops before the GPU has done the work: wait, "
@@ -69,7 +63,7 @@ UNWAITED = Exercise(
         returns="seconds that work() takes",
         why="For two kernels that you had not seen, it returns the time of the kernel.",
         works=_KERNELS,
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=((reads(0, 0.5), _SHORT),),
         show=format_time,
         floor=_WAKE_UP_S,
@@ -94,7 +88,7 @@ BACKLOG = Exercise(
             HiddenWork(f"a kernel of {length:g} ms on a busy GPU", partial(_busy_kernel, length))
             for length in (1.5, 4.0)
         ),
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
@@ -122,7 +116,7 @@ EVENTS = Exercise(
         returns="seconds that work() takes, by two events",
         why="You ask for the time between the events when both are completed.",
         works=_KERNELS,
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=(
             (
                 reads(0, 0.5),
