@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.markdown import padded_table
-from gpulab.lessons._build import clear_solutions, read_source
-from gpulab.lessons._form import EXTRAS
+from gpulab.lessons._build import EXTRAS, clear_solutions, read_source
 
 # Ten minutes more go into outputs, questions and help: 35 minutes fill a lab hour of 45.
 MOST_MINUTES = 35

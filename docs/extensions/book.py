@@ -12,7 +12,6 @@ import nbformat
 from docs.extensions import executed, modules
 from gpulab import exercises
 from gpulab.lessons import _build, terms
-from gpulab.lessons._form import EXTRAS
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -64,7 +63,7 @@ def below_one_title(notebook: "nbformat.NotebookNode") -> None:
     is_extra = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            is_extra = is_extra or cell.source.startswith(f"# {EXTRAS}")
+            is_extra = is_extra or cell.source.startswith(f"# {_build.EXTRAS}")
             if is_extra:
                 cell.source = re.sub(r"^#", "##", cell.source, flags=re.MULTILINE)
 

@@ -3,18 +3,16 @@
     python -m gpulab.course._answer_process
 
 It never gets a key. It reads one request per line and writes one line for each. The fork runs the
-answer under the limits of ``_confine``, and gets the numbers of its trial when the answer has been
-defined. This process watches the fork's time and output, and ends it together with every process
-that it started.
+answer under limits and writes its report to a file, which this process reads when the fork has
+ended.
 """
 
 import builtins
-import ctypes
 import gc
 import json
 import math
 import os
-import selectors
+import resource
 import signal
 import statistics
 import sys
@@ -23,21 +21,19 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO
+from typing import IO, Any
 
-import psutil  # type: ignore[import-untyped]  # psutil ships no types
-
-from gpulab.course import _confine, _trials
+from gpulab.course import _trials
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._seeded_random import SeededDraw
 
-_NO_FORK = "Windows has no fork; grade on Linux or macOS"
+if sys.platform == "win32":
+    raise OSError("Windows has no fork; grade on Linux or macOS")
 
-_PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
-_PIECE = 2**16  # bytes per read: as much as a pipe of Linux contains
 _REPORT_BYTES = 2**18  # far more than a trial reports, so only a forged report is longer
-_POLL_S = 0.05  # how long a fork may have ended before this process notices
+_POLL_S = 0.02  # how long a fork may have ended before this process notices
 
 
 def main() -> None:
@@ -49,12 +45,9 @@ def main() -> None:
     os.dup2(null_device, 0)
     os.dup2(null_device, 1)
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-    if sys.platform == "linux":  # orphans of an answer come to this process, which ends them
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _warm_up()
     for line in requests:
-        request = json.loads(line)
-        replies.write(json.dumps(_served(request)) + "\n")
+        replies.write(json.dumps(_served(json.loads(line))) + "\n")
         replies.flush()
 
 
@@ -69,142 +62,105 @@ def _warm_up() -> None:
 
 
 def _served(request: dict[str, Any]) -> dict[str, object]:
-    if sys.platform == "win32":
-        raise OSError(_NO_FORK)
-    limits = AnswerLimits(**request["limits"])
-    draw = json.dumps(request.pop("draw")).encode()
-    numbers_end, numbers = os.pipe()
-    report, report_end = os.pipe()
-    output, output_end = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="gpulab-") as folder:
+    limits = AnswerLimits(**request.pop("limits"))
+    with tempfile.TemporaryFile() as report, tempfile.TemporaryFile() as output:
         child = os.fork()
         if not child:
-            _run_and_end(request, limits, folder, (numbers_end, output_end, report_end))
-        for end in (numbers_end, report_end, output_end):
-            os.close(end)
-        return _watched(child, limits, report, output, lambda: _send(numbers, draw))
-
-
-def _send(pipe: int, content: bytes) -> None:
-    with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as stream:
-        stream.write(content)
-
-
-def _watched(
-    child: int, limits: AnswerLimits, report: int, output: int, send_numbers: Callable[[], None]
-) -> dict[str, object]:
-    """Read the report and the output of a child until it ends or breaks a limit.
-
-    The first line of the report says that the answer is defined; only then the numbers are sent.
-    """
-    read = {report: b"", output: b""}
-    is_defined = False
-    stopped, code = "", None
-    deadline = time.monotonic() + limits.wall_s
-    with selectors.DefaultSelector() as pipes:
-        for pipe in read:
-            pipes.register(pipe, selectors.EVENT_READ)
-        while pipes.get_map() and not stopped:
-            _read_on(pipes, read)
-            if not is_defined and b"\n" in read[report]:
-                is_defined = True
-                send_numbers()
-            if len(read[output]) > limits.output_bytes or len(read[report]) > _REPORT_BYTES:
-                stopped = "output"
-            elif time.monotonic() > deadline:
-                stopped = "time"
-            if code is None:
-                code = _ended(child)
-            else:  # processes that the answer started still hold the pipes open
-                _end_all()
-    _end_all()
-    if not is_defined:
-        send_numbers()  # nobody reads them; this closes the pipe
-    if code is None:
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    os.close(report)
-    os.close(output)
-    lines = read[report][:_REPORT_BYTES].decode(errors="replace").splitlines()
+            _run_and_end(request, limits, report, output)
+        code = _ended(child, time.monotonic() + limits.wall_s)
+        is_too_much = _size(output) > limits.output_bytes or _size(report) > _REPORT_BYTES
+        report.seek(0)
+        lines = report.read(_REPORT_BYTES).decode(errors="replace").splitlines()
+    stopped = "output" if is_too_much else "time" if code is None else ""
     return {"lines": lines, "stopped": stopped, "code": code}
 
 
-def _read_on(pipes: selectors.BaseSelector, read: dict[int, bytes]) -> None:
-    for key, _ in pipes.select(_POLL_S):
-        piece = os.read(key.fd, _PIECE)
-        read[key.fd] += piece
-        if not piece:
-            pipes.unregister(key.fd)
+def _ended(child: int, deadline_s: float) -> int | None:
+    """Wait for a fork and return its exit code; None if it was ended at the deadline."""
+    ended, status = 0, 0
+    while not ended and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # with all processes that the answer started
+    if ended:
+        return os.waitstatus_to_exitcode(status)
+    os.waitpid(child, 0)
+    return None
 
 
-def _ended(child: int) -> int | None:
-    if sys.platform == "win32":
-        raise OSError(_NO_FORK)
-    ended, status = os.waitpid(child, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def _end_all() -> None:
-    """End the processes of an answer, and all processes that they started."""
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            process.kill()
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 def _run_and_end(
-    request: dict[str, Any], limits: AnswerLimits, folder: str, pipes: tuple[int, int, int]
+    request: dict[str, Any], limits: AnswerLimits, report: IO[bytes], output: IO[bytes]
 ) -> None:
     """Run one answer in this process, which was just forked, and end it; this never returns."""
-    numbers_end, output_end, report_end = pipes
-    if sys.platform == "win32":
-        raise OSError(_NO_FORK)
     try:
-        os.setsid()  # a session of its own: a signal to the process group misses the checker
-        os.chdir(folder)
-        report, numbers = os.dup(report_end), os.dup(numbers_end)
+        # A group of its own, which ends together and which no signal leaves.
+        os.setsid()
         for stream in (1, 2):
-            os.dup2(output_end, stream)
-        # The requests, the replies, and whatever else was inherited.
-        for handle in {*range(3, 1024)} - {report, numbers}:
-            with suppress(OSError):
-                os.close(handle)
-        _run(request, limits, os.fdopen(report, "w", buffering=1), os.fdopen(numbers))
+            os.dup2(output.fileno(), stream)
+        os.dup2(report.fileno(), 3)
+        os.closerange(4, 1024)  # the requests, the replies, and whatever else was inherited
+        _run(request, limits)
     finally:
-        with suppress(BaseException):
-            sys.stdout.flush()
         os._exit(0)
 
 
-def _run(request: dict[str, Any], limits: AnswerLimits, report: TextIO, numbers: TextIO) -> None:
+def _run(request: dict[str, Any], limits: AnswerLimits) -> None:
     """Limit this process, define the learner's function, run its trial, and report."""
-    mark = request.pop("mark")  # without it a line is not ours
+    # Neither the mark, without which a line is not ours, nor the seed can be reached by a name.
+    mark, draw = request.pop("mark"), SeededDraw(*request.pop("draw"))
 
     def say(**line: object) -> None:
-        report.write(json.dumps(line | {"mark": mark}) + "\n")
+        os.write(3, json.dumps(line | {"mark": mark}).encode() + b"\n")
+
+    def guarded(function: Callable[..., object]) -> Callable[..., object]:
+        """Return a function whose calls, and those of functions that it returns, are watched."""
+
+        def call(*arguments: object) -> object:
+            with _unpatched(say):
+                result = function(*arguments)
+            return guarded(result) if callable(result) else result
+
+        return call
 
     names: dict[str, Any] = {"__name__": "answer"}
     code = compile(request["source"], "<answer>", "exec")
-    _confine.limit_resources(limits)
-    if sys.platform != "win32":
-        # a write to a file then raises OSError, where the signal would end the process
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _limit_resources(limits)
     try:
         with _unpatched(say):
             exec(code, names)  # noqa: S102  # running it is what this process is for
         function = names.get(request["function"])
-        if not callable(function):
+        if callable(function):
+            say(facts=_trials.TRIALS[request["trial"]](guarded(function), draw))
+        else:
             say(missing=request["function"])
-            return
-        say(defined=True)
-        draw = SeededDraw(*json.loads(numbers.read()))
-        say(facts=_trials.TRIALS[request["trial"]](function, draw, lambda: _unpatched(say)))
     except MemoryError:
         say(memory=True)
     except BaseException as error:  # noqa: BLE001  # an answer may raise anything
         say(error=f"{type(error).__name__}: {error}")
 
 
+def _limit_resources(limits: AnswerLimits) -> None:
+    """Limit this process in processor time, memory and writing to files, until it ends."""
+    # SIGXCPU comes at the first number. A second later SIGKILL ends a process that ignored it.
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The output and the report are files. A longer one raises OSError, as the signal is ignored.
+    longest = limits.output_bytes + _REPORT_BYTES
+    resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with suppress(OSError, ValueError):  # macOS refuses
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        space = pages * os.sysconf("SC_PAGE_SIZE") + limits.memory_bytes
+        resource.setrlimit(resource.RLIMIT_AS, (space, space))
+
+
 @contextmanager
-def _unpatched(say: Any) -> Iterator[None]:  # noqa: ANN401  # a function of keywords
+def _unpatched(say: Callable[..., None]) -> Iterator[None]:
     """Report each function or class of the trials' modules that the block replaced.
 
     An answer that replaces `time.perf_counter`, for instance, could fake every time.

@@ -1,16 +1,14 @@
-"""Confine the processes that run learners' functions: bubblewrap around them, limits on each.
+"""Confine the processes that run learners' functions: limits on each, bubblewrap around all.
 
 bubblewrap (``bwrap``) gives the processes an empty network and a file system with Python, torch
 and gpulab only, all read-only. Where it is missing, they are ordinary processes with limits, and
 the instructor is told.
 """
 
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,31 +35,6 @@ class AnswerLimits:
             cpu_s=self.cpu_s, memory_bytes=self.memory_bytes, output_bytes=self.output_bytes
         )
         DURATION.check(wall_s=self.wall_s)
-
-
-if sys.platform == "win32":
-
-    def limit_resources(limits: AnswerLimits) -> None:
-        """Refuse: Windows has no such limits."""
-        raise OSError(f"Windows has no {limits}")
-
-else:
-    import resource
-
-    def limit_resources(limits: AnswerLimits) -> None:
-        """Limit this process in processor time, memory and writing to files, until it ends."""
-        # SIGXCPU comes at the first number. A second later SIGKILL ends a process that ignored it.
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_s, limits.cpu_s + 1))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # With no byte allowed, every write to a file fails; pipes are not files.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        with suppress(OSError, ValueError):  # macOS refuses
-            space = _address_space() + limits.memory_bytes
-            resource.setrlimit(resource.RLIMIT_AS, (space, space))
-
-    def _address_space() -> int:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @cache

@@ -79,10 +79,8 @@ class Grader:
         if isinstance(readable, Unread):
             return readable
         right = self._reference(lab, question, key)
-        outcome = self._run(lab, question, readable)
-        if outcome.flag:
-            return Unread(outcome.flag, outcome.text)
-        return key.judge(outcome.facts, right)
+        facts = self._run(lab, question, readable)
+        return facts if isinstance(facts, Unread) else key.judge(facts, right)
 
     def _reference(
         self, lab: Lab, question: LabQuestion, key: FunctionKey
@@ -91,13 +89,13 @@ class Grader:
         name = f"{lab.name}.{question.name}"
         if name not in self._references:
             self._references[name] = self._run(lab, question, key.reference)
-        outcome = self._references[name]
-        if outcome.flag:
+        facts = self._references[name]
+        if isinstance(facts, Unread):
             raise GradingError(
-                f"the reference for {name} could not be run ({outcome.text}); nothing can be "
+                f"the reference for {name} could not be run ({facts.text}); nothing can be "
                 "graded against it: raise the limits in nbgrader_config.py"
             )
-        return outcome.facts
+        return facts
 
     def _run(self, lab: Lab, question: LabQuestion, source: str) -> Outcome:
         # The same numbers for all learners, so that the reference has to run only once.

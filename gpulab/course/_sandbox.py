@@ -8,12 +8,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
 from gpulab.core.errors import GradingError
 from gpulab.core.foreign_text import visible
+from gpulab.course._answers import Unread
 from gpulab.course._confine import AnswerLimits, bubblewrap, confinement
 
 SECRET_VARIABLE = "GPULAB_GRADER_SECRET"  # noqa: S105  # the name of a variable
@@ -21,17 +22,8 @@ _CPU_CODES = (-24, -9)  # SIGXCPU, and SIGKILL, which follows a second later
 _SHOWN = 200  # characters of a learner's own text that a message repeats
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of running one answer: the numbers that the trial recorded, by name.
-
-    If the trial did not finish, there are none; ``flag`` names the problem, and ``text`` says it
-    in a sentence for the learner.
-    """
-
-    facts: dict[str, object]
-    flag: str = ""
-    text: str = ""
+# The numbers that a trial recorded, by name, or why it did not finish.
+Outcome = dict[str, object] | Unread
 
 
 class Sandbox:
@@ -55,7 +47,7 @@ class Sandbox:
             process.communicate()
 
     def run(self, trial: str, function: str, source: str, draw: Sequence[str]) -> Outcome:
-        """Run an answer and return its facts or the problem.
+        """Run an answer and return its facts, or the problem.
 
         ``trial`` and ``function`` are names: of the trial, and of the learner's function that it
         calls. ``source`` is the answer's cell, and ``draw`` the seed of the trial's numbers.
@@ -71,7 +63,7 @@ class Sandbox:
         reply = self._ask(json.dumps(request))
         if reply is None:
             self.close()
-            return Outcome({}, "ended", "It ended the process that runs the answers.")
+            return Unread("ended", "It ended the process that runs the answers.")
         return _read(json.loads(reply), mark)
 
     def _ask(self, line: str) -> str | None:
@@ -141,11 +133,12 @@ def _read(reply: dict[str, object], mark: str) -> Outcome:
         ("memory", _used_up(report), "It needed more memory than is allowed."),
         ("missing", "missing" in report, f"There is no function {_first(report, 'missing')}."),
         ("error", "error" in report, f"It raised {_first(report, 'error')}."),
-        ("ended", len(facts) != 1, "It ended its process."),
     ):
         if applies:
-            return Outcome({}, flag, text)
-    return Outcome(dict(facts[0])) if isinstance(facts[0], dict) else Outcome({}, "ended")
+            return Unread(flag, text)
+    if len(facts) == 1 and isinstance(facts[0], dict):
+        return facts[0]
+    return Unread("ended", "It ended its process.")
 
 
 def _ran_long(reply: dict[str, object]) -> bool:

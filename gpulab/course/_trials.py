@@ -1,10 +1,10 @@
 """Trials: run a learner's function on a virtual GPU and record its numbers; no key is needed."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpulab.course._seeded_random import SeededDraw
 from gpulab.tracing.trials import Trial, called, number_in, text_of
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 Work = Callable[[], object]
 # Numbers that a trial recorded, by name; a text instead of a list is what the answer raised.
 Facts = dict[str, object]
-# A context around each call of the learner's function, which may record what the function changed.
-Watch = Callable[[], AbstractContextManager[None]]
 
 # The GPU spins this long before timed work, so that the work is in the queue before it starts and
 # the time between two events contains no launch. The host launches all of a trial in less.
@@ -64,7 +62,7 @@ def numbers(value: object) -> list[float] | None:
     return finite if finite and len(finite) == len(parts) else None
 
 
-def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+def tail(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Try ``tail(work, n_calls)`` in five situations."""
     usual = float(draw.number(300, 700, 20))
     # Rare enough that the median does not change, and often enough to be in 4 * every calls.
@@ -83,12 +81,12 @@ def tail(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Fac
         with _gpu():
             if name == "backlog":
                 _spin(50_000.0)()
-            facts[name] = _timed(watch, 4 * every, work, function, work, 4 * every)
+            facts[name] = _timed(4 * every, work, function, work, 4 * every)
     return facts
 
 
 def _timed(
-    watch: Watch, n_calls: int, work: Work, function: Callable[..., object], *arguments: object
+    n_calls: int, work: Work, function: Callable[..., object], *arguments: object
 ) -> object:
     """Return the fact of a function that times a work, which it must call often enough.
 
@@ -102,20 +100,15 @@ def _timed(
         n += 1
         work()
 
-    fact = _fact(_try(watch, function, *(counted if each is work else each for each in arguments)))
+    fact = _fact(_try(function, *(counted if each is work else each for each in arguments)))
     if n >= n_calls or isinstance(fact, str):
         return fact
     return f"called the work {n} times, and should {n_calls} times"
 
 
-def _try(watch: Watch, function: object, *arguments: object) -> Trial:
-    """Call a learner's function while its changes are watched."""
-
-    def watched() -> object:
-        with watch():
-            return function(*arguments)  # type: ignore[operator]  # what cannot be called raises
-
-    trial = called(watched)
+def _try(function: Any, *arguments: object) -> Trial:  # noqa: ANN401  # what a learner made
+    """Call a learner's function; what cannot be called raises an error as it does."""
+    trial = called(lambda: function(*arguments))
     if isinstance(trial.error, MemoryError) or not isinstance(trial.error, Exception | None):
         raise trial.error  # the caller reports that memory is used up, or that it tried to end
     return trial
@@ -129,7 +122,7 @@ def _fact(trial: Trial) -> object:
     return f"returned {type(trial.value).__name__}" if durations is None else durations
 
 
-def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+def make_flush(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Time a reduction after the flush that ``make_flush(l2_bytes)`` returns, on two GPUs."""
     import torch
 
@@ -138,17 +131,17 @@ def make_flush(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
     for name in ("H200", "B200"):
         with _gpu(name):
             l2_bytes = torch.cuda.get_device_properties(0).L2_cache_size
-            flush = _try(watch, function, l2_bytes)
+            flush = _try(function, l2_bytes)
             if flush.error is not None:
                 return dict.fromkeys(("H200", "another", "host"), _fact(flush))
             fact = "H200" if name == "H200" else "another"
             # About a quarter of the L2: so much stays in any cache, and hot and cold times differ.
-            facts[fact] = _after_flush(watch, flush.value, l2_bytes, draw.number(20, 30))
-            facts["host"] = _host_time(watch, flush.value)
+            facts[fact] = _after_flush(flush.value, l2_bytes, draw.number(20, 30))
+            facts["host"] = _host_time(flush.value)
     return facts
 
 
-def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> object:
+def _after_flush(flush: object, l2_bytes: int, percent: int) -> object:
     """Return the seconds that a reduction takes after a flush; its numbers fill part of the L2."""
     import torch
 
@@ -160,7 +153,7 @@ def _after_flush(watch: Watch, flush: object, l2_bytes: int, percent: int) -> ob
     work()  # now its numbers are in the cache
     torch.cuda.synchronize()
     _spin(_HEAD_START_US)()
-    flushed = _try(watch, flush)
+    flushed = _try(flush)
     if flushed.error is not None:
         return _fact(flushed)
     start.record()
@@ -179,7 +172,7 @@ def _layer(n_bytes: int) -> Work:
     return lambda: torch.nn.functional.linear(row, weight)
 
 
-def _host_time(watch: Watch, flush: object) -> object:
+def _host_time(flush: object) -> object:
     """Return the seconds that the host needs for one flush while the GPU is busy.
 
     A flush that waits for the GPU takes as long as the GPU is busy; a right one only enqueues.
@@ -192,7 +185,7 @@ def _host_time(watch: Watch, flush: object) -> object:
     # So long that a flush which waits for the GPU shows, however slow the host is.
     _spin(100_000.0)()
     start_s = time.perf_counter()
-    flushed = _try(watch, flush)
+    flushed = _try(flush)
     if flushed.error is not None:
         return _fact(flushed)
     host_s = time.perf_counter() - start_s
@@ -200,7 +193,7 @@ def _host_time(watch: Watch, flush: object) -> object:
     return [host_s]
 
 
-def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+def cold_seconds(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Try ``cold_seconds(work, flush, n_samples)`` on work with and without inputs."""
     import torch
 
@@ -213,11 +206,11 @@ def cold_seconds(function: Callable[..., object], draw: SeededDraw, watch: Watch
             work = _layer(n_bytes) if name == "cold" else _spin(usual_us)
             if name == "short":
                 work = _spin(20.0)
-            facts[name] = _timed(watch, 11, work, function, work, buffer.sum, 11)
+            facts[name] = _timed(11, work, function, work, buffer.sum, 11)
     return facts
 
 
-def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+def seconds_in(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Try ``seconds_in(stream, work)`` while the same stream or another one has work to do."""
     import time
 
@@ -233,7 +226,7 @@ def seconds_in(function: Callable[..., object], draw: SeededDraw, watch: Watch) 
                 with torch.cuda.stream(busy):
                     _spin(float(length_us))()
             start_s = time.perf_counter()
-            facts[name] = _timed(watch, 1, work, function, stream, work)
+            facts[name] = _timed(1, work, function, stream, work)
             facts[f"host, {name}"] = [time.perf_counter() - start_s]
             torch.cuda.synchronize()
     return facts
@@ -245,74 +238,63 @@ _N_STEPS = 8  # of the pipeline
 _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
 
 
-def pipeline(function: Callable[..., object], draw: SeededDraw, watch: Watch) -> Facts:
+def pipeline(function: Callable[..., object], draw: SeededDraw) -> Facts:
     """Try ``pipeline(side, copies, computes)``; record data races, right results and the time."""
-    import torch
-
     from gpulab.tracing.sanitizer import hazards
 
     facts: Facts = {}
     cycles = draw.number(400, 600) * 1000
     contents = [float(draw.number(1, 1 << 20)) for _ in range(_N_STEPS)]
-    with _gpu():
-        bench = _PipelineBench(cycles, contents)
-        with hazards() as races:
-            problem = bench.run(watch, function)
-            torch.cuda.synchronize()
+    with _gpu(), hazards() as races:
+        problem, values, _ = _piped(function, cycles, contents)
         facts["order"] = problem or [float(len(races.found))]
-        facts["values"] = problem or bench.values()
+        facts["values"] = problem or values
     with _gpu():
-        bench = _PipelineBench(cycles, contents)
         # In a run of its own, because the race detector slows the launches.
-        facts["time"] = bench.run(watch, function) or [bench.duration_s]
+        problem, _, duration_s = _piped(function, cycles, contents)
+        facts["time"] = problem or [duration_s]
     return facts
 
 
-class _PipelineBench:
-    """Batches in pinned memory, with a buffer and a result on the GPU for each."""
+def _piped(
+    function: Callable[..., object], cycles: int, contents: list[float]
+) -> tuple[str, list[float], float]:
+    """Run a pipeline; return what it raised or "", the numbers in its results, and its seconds.
 
-    def __init__(self, cycles: int, contents: list[float]) -> None:
-        import torch
+    Each batch is in pinned memory, and has a buffer and a result on the GPU. Of each result the
+    least and the greatest number are returned; the grader compares them.
+    """
+    import time
 
-        self.duration_s = 0.0
-        self._cycles = cycles
-        self._batches = [torch.full((_N_ELEMENTS,), content).pin_memory() for content in contents]
-        self._buffers = [torch.zeros(_N_ELEMENTS, device="cuda") for _ in self._batches]
-        self._results = [torch.zeros(_N_HEAD, device="cuda") for _ in self._batches]
+    import torch
 
-    def run(self, watch: Watch, function: Callable[..., object]) -> str:
-        """Call the learner's function; return a text about what it raised, or an empty text."""
-        import time
+    from gpulab.core.torch_private import spin
 
-        import torch
+    batches = [torch.full((_N_ELEMENTS,), content).pin_memory() for content in contents]
+    buffers = [torch.zeros(_N_ELEMENTS, device="cuda") for _ in batches]
+    results = [torch.zeros(_N_HEAD, device="cuda") for _ in batches]
 
-        steps = range(_N_STEPS)
-        copies = [lambda i=i: self._copy(i) for i in steps]
-        computes = [lambda i=i: self._compute(i) for i in steps]
-        side = _stream()
-        torch.cuda.synchronize()
-        start_s = time.perf_counter()
-        # What the function returns does not matter: the question asks for no result.
-        trial = _try(watch, function, side, copies, computes)
-        torch.cuda.synchronize()
-        self.duration_s = time.perf_counter() - start_s
-        return "" if trial.error is None else str(_fact(trial))
+    def copy(i: int) -> None:
+        buffers[i].copy_(batches[i], non_blocking=True)
 
-    def _copy(self, i: int) -> None:
-        self._buffers[i].copy_(self._batches[i], non_blocking=True)
+    def compute(i: int) -> None:
+        results[i].copy_(buffers[i][:_N_HEAD])
+        spin(cycles)
 
-    def _compute(self, i: int) -> None:
-        from gpulab.core.torch_private import spin
-
-        self._results[i].copy_(self._buffers[i][:_N_HEAD])
-        spin(self._cycles)
-
-    def values(self) -> list[float]:
-        """Return the least and the greatest number of each result; the grader compares them."""
-        return [number for y in self._results for number in (min(y.tolist()), max(y.tolist()))]
+    copies = [lambda i=i: copy(i) for i in range(_N_STEPS)]
+    computes = [lambda i=i: compute(i) for i in range(_N_STEPS)]
+    side = _stream()
+    torch.cuda.synchronize()
+    start_s = time.perf_counter()
+    # What the function returns does not matter: the question asks for no result.
+    trial = _try(function, side, copies, computes)
+    torch.cuda.synchronize()
+    duration_s = time.perf_counter() - start_s
+    values = [number for y in results for number in (min(y.tolist()), max(y.tolist()))]
+    return "" if trial.error is None else str(_fact(trial)), values, duration_s
 
 
-TRIALS: dict[str, Callable[[Callable[..., object], SeededDraw, Watch], Facts]] = {
+TRIALS: dict[str, Callable[[Callable[..., object], SeededDraw], Facts]] = {
     each.__name__: each for each in (tail, make_flush, cold_seconds, seconds_in, pipeline)
 }
 

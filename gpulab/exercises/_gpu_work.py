@@ -1,9 +1,13 @@
-"""Time work on the GPU by the host's clock, with a synchronization before and after."""
+"""Time work on the GPU: by the host's clock with two waits, and by events with the host ahead."""
 
 import time
 from collections.abc import Callable
 
 import torch
+
+from gpulab.core.torch_private import spin
+
+_AHEAD_CYCLES = 20_000_000  # about 10 ms of sleep, in which the host launches all calls
 
 
 def stopwatch_s(work: Callable[[], object]) -> float:
@@ -13,3 +17,21 @@ def stopwatch_s(work: Callable[[], object]) -> float:
     work()
     torch.cuda.synchronize()
     return time.perf_counter() - start_s
+
+
+def device_s(work: Callable[[], object], n_calls: int = 10) -> float:
+    """Return the seconds that one call takes on the GPU, without its launch.
+
+    ``n_calls`` calls of ``work`` are between the two events.
+    """
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
+    for _ in range(3):  # first uses
+        work()
+    torch.cuda.synchronize()
+    spin(_AHEAD_CYCLES)
+    start.record()
+    for _ in range(n_calls):
+        work()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end)) / 1e3 / n_calls

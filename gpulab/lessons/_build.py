@@ -9,10 +9,12 @@ from typing import Any
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import NotebookError
 from gpulab.lessons._folder import shipped
-from gpulab.lessons._form import BEGIN_SOLUTION, END_SOLUTION, Notebook, check_form
 from gpulab.lessons._glossary import GLOSSARY, glossary_page, link_first_uses
 
+BEGIN_SOLUTION = "### BEGIN SOLUTION"
+END_SOLUTION = "### END SOLUTION"
 CODE_STUB = "# your answer goes above this line"
+EXTRAS = "Going further"  # sections after this heading are not part of the class hour
 SOLUTION = re.compile(
     rf"^([ \t]*){BEGIN_SOLUTION}$.*?^[ \t]*{END_SOLUTION}$", re.MULTILINE | re.DOTALL
 )
@@ -28,22 +30,33 @@ METADATA = {
     },
     "language_info": {"name": "python"},
 }
+Notebook = Any  # nbformat's notebooks are dictionaries with attributes, and untyped
 
 
 def build(source: Path) -> bytes:
     """Return the file of a learner's notebook: without solutions, with links, and not executed.
 
-    ``source`` is in percent format. If it breaks a rule of form, a `NotebookError` names the cell.
+    ``source`` is in percent format. If the markers of a solution, which would show it to learners,
+    are not in pairs, a `NotebookError` names the cell.
     """
     notebook = read_source(source)
-    check_form(source.stem, notebook)
+    for number, cell in enumerate(notebook.cells, start=1):
+        _check_markers(f"{source.stem}, cell {number}", cell.source)
     link_first_uses(notebook, "../" * _levels_below_the_lessons(source) + GLOSSARY)
     return to_bytes(clear_solutions(notebook))
 
 
+def _check_markers(where: str, source: str) -> None:
+    markers = [line.strip() for line in source.split("\n") if "SOLUTION" in line]
+    if markers != [BEGIN_SOLUTION, END_SOLUTION] * (len(markers) // 2):
+        raise NotebookError(
+            f"{where}: the solution markers are not in pairs; "
+            f"write {BEGIN_SOLUTION!r} and {END_SOLUTION!r}, each on a line of its own"
+        )
+
+
 def _levels_below_the_lessons(source: Path) -> int:
-    folders = source.parent.parts[::-1]
-    return folders.index("source") if "source" in folders else 0
+    return source.parent.parts[::-1].index("source")
 
 
 def solved(source: Path) -> Notebook:
@@ -129,8 +142,8 @@ def build_all(notebooks: Path, *, check: bool = False) -> tuple[str, ...]:
 
     ``notebooks`` is that folder of a clone. A source in a subfolder, such as ``source/cases``,
     becomes a notebook in a subfolder of the same name. With ``check`` this only compares, and
-    writes nothing. It raises `NotebookError` if there are no sources, if a lesson breaks a rule of
-    form, or if a notebook has no source.
+    writes nothing. It raises `NotebookError` if there are no sources, if a marker has no
+    partner, or if a notebook has no source.
     """
     folder = notebooks / "source"
     sources = {

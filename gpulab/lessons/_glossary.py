@@ -4,8 +4,9 @@ The page is Markdown and not a notebook: JupyterLab opens Markdown at the entry 
 but opens a notebook at its top.
 """
 
+from typing import Any
+
 from gpulab.lessons import terms
-from gpulab.lessons._form import Notebook
 
 GLOSSARY = "glossary.md"
 _OPENING = """\
@@ -18,7 +19,7 @@ In a cell, `gpulab.glossary("floor")` shows one entry, and `gpulab.glossary()` a
 can search."""
 
 
-def link_first_uses(notebook: Notebook, page: str = GLOSSARY) -> None:
+def link_first_uses(notebook: Any, page: str = GLOSSARY) -> None:  # noqa: ANN401  # nbformat's
     """Add a link to the glossary at the first use of each term in a lesson, which this changes.
 
     The table of sections at the top gets no links, because it explains nothing. ``page`` is the

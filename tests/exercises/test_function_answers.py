@@ -104,6 +104,26 @@ def microseconds_and_not_cycles(work: Work) -> float:
     return 2e6 * host_time(work)
 
 
+@wrong("one-sample", "07.long-enough")
+def less_than_nothing(work: Work) -> float:
+    return -host_time(work) * 2e9
+
+
+@wrong("only-light", "07.long-enough")
+def enough_for_a_light_work(work: Work) -> int:
+    work()
+    return 2_000_000
+
+
+for code, edit in {
+    "too-short": "1.5 -> 0.5",
+    "too-long": "1.5 -> 50",
+    "no-number": "return int( -> return str(",
+    "nothing-returned": "return int( -> int(",
+}.items():
+    wrong(code, "07.long-enough")(changed(half_more_than_the_host, code.replace("-", "_"), edit))
+
+
 # 07.graph-it
 
 
@@ -214,6 +234,25 @@ wrong("input-not-copied", "07.graph-it")(
         "input_is_never_copied",
         "x.copy_(new) -> x = new",
         "return result -> return result.clone()",
+    )
+)
+
+
+for code, edit in {
+    "not-replayed": "graph.replay() -> pass",
+    "other-values": "return result -> return result + 1",
+    "no-tensor": "return result -> return None",
+    "nothing-returned": "return replay -> return None",
+    "no-function": "return replay -> return result",
+    "waits-in-capture": "result = function(x) -> result = function(x).cpu()",
+}.items():
+    wrong(code, "07.graph-it")(changed(result_is_not_cloned, code.replace("-", "_"), edit))
+wrong("copied-too-late", "07.graph-it")(
+    changed(
+        result_is_not_cloned,
+        "copied_after_the_replay",
+        "x.copy_(new)\n        graph.replay() -> graph.replay()",
+        "return result -> kept = result.clone(); x.copy_(new); return kept",
     )
 )
 
@@ -414,15 +453,6 @@ def copies_ahead(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps
         slots[step % 2].computed.record()
 
 
-@wrong("speed", "08.double-buffer")
-def one_at_a_time(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
-    for step in range(n_steps):
-        fill(slots[0].pinned, step)
-        slots[0].on_device.copy_(slots[0].pinned, non_blocking=True)
-        compute(slots[0].on_device, step)
-        torch.cuda.synchronize()
-
-
 @right("08.double-buffer")
 def repair_of_the_report(
     slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
@@ -445,17 +475,6 @@ def repair_of_the_report(
         computed[step % 2] = torch.cuda.default_stream().record_event()
 
 
-@right("08.double-buffer")
-def third_stream_joined_at_both_ends(
-    slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
-) -> None:
-    computing = torch.cuda.Stream()
-    computing.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(computing):
-        new_events_each_step(slots, copying, fill, compute, n_steps)
-    torch.cuda.current_stream().wait_stream(computing)
-
-
 @wrong("both-races", "08.double-buffer")
 def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
     for step in range(n_steps):
@@ -468,14 +487,6 @@ def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: i
         compute(slot.on_device, step)
 
 
-wrong("speed", "08.double-buffer")(
-    changed(
-        as_listed,
-        "waits_of_the_report",
-        "fill( -> copying.synchronize(); fill(",
-        "with -> copying.wait_stream(torch.cuda.default_stream())\n        with",
-    )
-)
 wrong("both-races", "08.double-buffer")(
     changed(
         as_listed,

@@ -1,8 +1,8 @@
 """Lesson 07: right answers pass, wrong ones get a diagnosis, and the GPU confirms the keys."""
 
 from collections.abc import Callable
+from itertools import count
 
-import pandas as pd
 import pytest
 import torch
 
@@ -11,8 +11,9 @@ from gpulab.core.errors import NotCapturableError, UnknownNameError
 from gpulab.exercises import lesson_07
 from gpulab.exercises._exercise import Exercise, Verdict
 from gpulab.exercises.lesson_07 import _exercises as lesson
-from gpulab.exercises.lesson_07 import program
+from gpulab.exercises.lesson_07 import _host_lead, program
 from gpulab.timing import take_samples
+from tests.exercises.test_function_answers import half_more_than_the_host
 from tests.support.judging import right_of
 
 REASONS = {"host late": "host", "device": "gpu", "synchronize": "wait"}
@@ -40,6 +41,46 @@ def test_wrong_lines_are_counted_and_not_named(key: str, word: str) -> None:
     assert check(lesson.CAPTURABLE, LINES | {alike: word}).message == verdict.message
 
 
+# The sleep
+
+
+def sleeping(cycles: float) -> Callable[[Callable[[], object]], float]:
+    """Return an answer that calls the work and returns so many cycles."""
+    return lambda work: (work(), cycles)[1]
+
+
+@pytest.mark.parametrize(
+    ("cycles", "part"),
+    [
+        (30_000, "samples. There is one sleep for all of them."),
+        (100_000, "The host was ahead in 6 of 40 samples. work() is not all"),
+        (2_000_000, "for one of 16: there the host was ahead in 25 of 40 samples."),
+        (1e12, "times as long as the host needs."),
+    ],
+)
+def test_the_message_says_in_how_many_samples_the_host_was_ahead(cycles: float, part: str) -> None:
+    """The numbers are those of the tries, and a sleep of eight minutes is not tried."""
+    with gpulab.virtual_gpu("H200") as entered:
+        before_s = entered.now_s
+        assert part in check(lesson.LONG_ENOUGH, sleeping(cycles)).message
+        assert entered.now_s - before_s < 1
+
+
+def test_a_host_that_was_delayed_once_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge tries a sleep three times, and the best try counts."""
+    number, real = count(), _host_lead._lead
+    # Calls 0 and 4 are the judge's own look at each work; after each come its tries, of which
+    # the first two are delayed here.
+    delayed = (1, 2, 5, 6)
+
+    def lead(work: Callable[[], object], n_cycles: int) -> tuple[int, float]:
+        n_ahead, host_s = real(work, n_cycles)
+        return (7 if next(number) in delayed else n_ahead), host_s
+
+    monkeypatch.setattr(_host_lead, "_lead", lead)
+    assert check(lesson.LONG_ENOUGH, half_more_than_the_host).ok
+
+
 # What the lesson shows
 
 
@@ -49,14 +90,6 @@ def test_a_capture_is_tried_and_described() -> None:
         x = torch.ones(8, device="cuda")
         assert lesson_07.try_to_capture(lambda: torch.relu(x)) == "captured"
         assert "capturing" in lesson_07.try_to_capture(lambda: x.sum().item())
-
-
-def test_the_largest_step_is_the_one_from_the_rung_below() -> None:
-    """The largest step is the largest change from the rung below, not the largest time."""
-    medians = pd.Series({"events": 9.0, "+ warm-up": 9.0, "+ cache flush": 8.0, "+ sleep": 3.0})
-    rungs = ("+ warm-up", "+ cache flush", "+ sleep")
-    assert lesson_07.largest_step(medians, rungs) == "+ sleep"
-    assert lesson_07.largest_step(medians, rungs[:2]) == "+ cache flush"
 
 
 # The keys agree with the virtual GPU

@@ -15,7 +15,6 @@ from gpulab.exercises.lesson_09 import (
     n_needed,
     operations_needed,
 )
-from gpulab.exercises.lesson_09._break_even import CASES, TIE
 from gpulab.exercises.lesson_09._figures import crossings_of
 from gpulab.roofline.scaling import Crossover, crossover
 from gpulab.workloads import workload
@@ -78,23 +77,6 @@ def test_the_diagnoses_of_the_addition_agree_with_its_readings() -> None:
 
 
 # How many operations must stay
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_number_is_the_first_that_pays(case: tuple[float, float, float]) -> None:
-    """With this number of operations the GPU is faster, and with one less it is not."""
-    cpu_s, gpu_s, transfers_s = case
-    k = n_needed(*case)
-    assert k is not None
-    assert transfers_s + k * gpu_s < k * cpu_s
-    assert k == 1 or transfers_s + (k - 1) * gpu_s >= (k - 1) * cpu_s
-
-
-def test_a_tie_is_no_gain() -> None:
-    """For a tie at two operations the answer is three, and floats represent the tie exactly."""
-    cpu_s, gpu_s, transfers_s = TIE
-    assert transfers_s + 2 * gpu_s == 2 * cpu_s == 1 / 64
-    assert n_needed(*TIE) == 3
 
 
 @pytest.mark.parametrize(

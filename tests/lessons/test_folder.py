@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -42,84 +43,77 @@ if TYPE_CHECKING:
 
 # The learner's folder
 
+LESSONS = ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb", "page.md")
+
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Replace the shipped lessons by a folder with two lessons and a page."""
+    """Replace the shipped lessons by a folder with two lessons, a case and a page."""
     folder = tmp_path / "shipped"
-    folder.mkdir()
-    for name in ("00_a.ipynb", "01_b.ipynb", "page.md"):
+    (folder / "cases").mkdir(parents=True)
+    for name in LESSONS:
         (folder / name).write_text(f"{name} v1")
     monkeypatch.setattr(_folder, "notebooks_folder", lambda: folder)
     return folder
 
 
 def test_first_copy(shipped: Path, tmp_path: Path) -> None:
-    """A new folder gets every lesson, and a second copy changes nothing."""
+    """A new folder gets every lesson and its record, and no checkpoint of an editor."""
+    (shipped / ".ipynb_checkpoints").mkdir()
+    (shipped / ".ipynb_checkpoints" / "00_a-checkpoint.ipynb").write_text("v1")
     mine = tmp_path / "deep" / "mine"
-    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(
-        written=("00_a.ipynb", "01_b.ipynb", "page.md")
-    )
-    assert (mine / "01_b.ipynb").read_text() == "01_b.ipynb v1"
-    assert _folder.copy_lessons(mine) == _folder.CopiedLessons()
-    assert sorted(path.name for path in mine.iterdir()) == [
-        *[".gpulab.json", "00_a.ipynb", "01_b.ipynb", "page.md"],
-    ]
-    assert shipped.is_dir()
+    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(written=LESSONS)
+    found = [path.relative_to(mine).as_posix() for path in mine.rglob("*") if path.is_file()]
+    assert sorted(found) == [".gpulab.json", *LESSONS]
 
 
-def test_a_subfolder_is_copied_too(shipped: Path, tmp_path: Path) -> None:
-    """The folder of cases is copied with the same rules, and checkpoints are not copied."""
-    for name in ("cases/01_c.ipynb", ".ipynb_checkpoints/00_a-checkpoint.ipynb"):
-        (shipped / name).parent.mkdir()
-        (shipped / name).write_text("v1")
-    mine = tmp_path / "mine"
-    written = _folder.copy_lessons(mine).written
-    assert written == ("00_a.ipynb", "01_b.ipynb", "cases/01_c.ipynb", "page.md")
-    (mine / "cases" / "01_c.ipynb").write_text("my own work")
-    (shipped / "cases" / "01_c.ipynb").write_text("v2")
-    copies = _folder.copy_lessons(mine)
-    assert copies.kept == ("cases/01_c.ipynb",)
-    assert copies.beside == ("cases/01_c.new.ipynb",)
-    assert (mine / "cases" / "01_c.ipynb").read_text() == "my own work"
+@pytest.mark.parametrize("seed", range(8))
+def test_the_learners_work_is_kept_and_all_else_is_renewed(
+    seed: int, shipped: Path, tmp_path: Path
+) -> None:
+    """After any edits, deletions and new versions: own work stays, other files are the newest.
 
-
-def test_untouched_lessons_are_refreshed(shipped: Path, tmp_path: Path) -> None:
-    """A new version replaces unchanged lessons, and missing ones are copied again."""
-    mine = tmp_path / "mine"
+    A new version of an edited lesson is offered beside it, once.
+    """
+    random, mine = Random(seed), tmp_path / "mine"
+    own: dict[str, str] = {}  # what the learner wrote, by file
+    current: dict[str, str] = {}  # the version that each edited lesson was offered last
     _folder.copy_lessons(mine)
-    (mine / "01_b.ipynb").unlink()
-    (shipped / "00_a.ipynb").write_text("00_a.ipynb v2")
-    assert _folder.copy_lessons(mine).written == ("00_a.ipynb", "01_b.ipynb")
-    assert (mine / "00_a.ipynb").read_text() == "00_a.ipynb v2"
-
-
-def test_changed_lessons_are_kept(shipped: Path, tmp_path: Path) -> None:
-    """A changed lesson stays, and each new version is written beside it once."""
-    mine = tmp_path / "mine"
-    _folder.copy_lessons(mine)
-    (mine / "00_a.ipynb").write_text("my work")
-    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
-    for version in ("v2", "v3"):
-        (shipped / "00_a.ipynb").write_text(version)
-        copies = _folder.copy_lessons(mine)
-        assert copies == _folder.CopiedLessons(kept=("00_a.ipynb",), beside=("00_a.new.ipynb",))
-        assert (mine / "00_a.new.ipynb").read_text() == version
-        assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
-    assert (mine / "00_a.ipynb").read_text() == "my work"
-
-
-def test_work_in_the_new_version_is_kept_too(shipped: Path, tmp_path: Path) -> None:
-    """A changed copy of a new version is not overwritten either."""
-    mine = tmp_path / "mine"
-    _folder.copy_lessons(mine)
-    (mine / "00_a.ipynb").write_text("my work")
-    (shipped / "00_a.ipynb").write_text("v2")
-    _folder.copy_lessons(mine)
-    (mine / "00_a.new.ipynb").write_text("more work")
-    (shipped / "00_a.ipynb").write_text("v3")
-    assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=("00_a.ipynb",))
-    assert (mine / "00_a.new.ipynb").read_text() == "more work"
+    for step in range(40):
+        name = random.choice(LESSONS)
+        beside = name.replace(".ipynb", ".new.ipynb").replace(".md", ".new.md")
+        match random.choice(("edit", "edit beside", "delete", "delete beside", "ship")):
+            case "edit":
+                current.setdefault(name, (shipped / name).read_text())
+                own[name] = f"my work {step}"
+                (mine / name).write_text(own[name])
+            case "edit beside" if (mine / beside).exists():
+                own[beside] = f"my work {step}"
+                (mine / beside).write_text(own[beside])
+            case "delete":
+                (mine / name).unlink()
+                own.pop(name, None)
+                current.pop(name, None)
+            case "delete beside":
+                (mine / beside).unlink(missing_ok=True)
+                own.pop(beside, None)
+            case "ship":
+                (shipped / name).write_text(f"version {step}")
+        copied = _folder.copy_lessons(mine)
+        assert copied.kept == tuple(each for each in LESSONS if each in own)
+        assert all((mine / each).read_text() == text for each, text in own.items())
+        for each in LESSONS:
+            newest, place = (shipped / each).read_text(), Path(each)
+            offered = place.with_suffix(f".new{place.suffix}").as_posix()
+            if each not in own:
+                assert (mine / each).read_text() == newest
+            elif current[each] != newest and offered not in own:
+                assert offered in copied.beside
+                assert (mine / offered).read_text() == newest
+                current[each] = newest
+            else:
+                assert offered not in copied.beside
+        assert _folder.copy_lessons(mine) == _folder.CopiedLessons(kept=copied.kept)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +133,7 @@ def test_without_its_record_nothing_is_overwritten(
     assert _folder.copy_lessons(mine).kept == ("00_a.ipynb",)
     assert (mine / "00_a.ipynb").read_text() == "my work"
     assert sorted(json.loads((mine / _folder.MANIFEST).read_text())) == [
-        *["00_a.ipynb", "00_a.new.ipynb", "01_b.ipynb", "page.md"],
+        *["00_a.ipynb", "00_a.new.ipynb", *LESSONS[1:]],
     ]
 
 
@@ -149,7 +143,7 @@ def test_a_full_disk_keeps_the_lessons(
     """If the disk is full, no lesson changes, and the message says why."""
     mine = tmp_path / "mine"
     _folder.copy_lessons(mine)
-    before = {path: path.read_bytes() for path in mine.iterdir()}
+    before = {path: path.read_bytes() for path in mine.rglob("*.*") if path.is_file()}
     (shipped / "00_a.ipynb").write_text("00_a.ipynb v2")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", refusal(errno.ENOSPC))
@@ -159,7 +153,7 @@ def test_a_full_disk_keeps_the_lessons(
         f"cannot write to {mine} (No space left on device); "
         "name a folder that you own: gpulab lab FOLDER"
     )
-    assert {path: path.read_bytes() for path in mine.iterdir()} == before
+    assert {path: path.read_bytes() for path in mine.rglob("*.*") if path.is_file()} == before
 
 
 def test_folder_that_cannot_be_written(shipped: Path, tmp_path: Path) -> None:
@@ -478,8 +472,6 @@ def test_a_link_out_of_the_folder_is_not_followed(
 ) -> None:
     """What a link in a folder from somebody else points to is neither read nor written."""
     (shipped / "00_start_here.ipynb").touch()
-    (shipped / "cases").mkdir()
-    (shipped / "cases" / "01.md").touch()
     folder, outside = tmp_path / "lessons", tmp_path / "outside"
     folder.mkdir()
     if exists:

@@ -35,12 +35,6 @@ def texts_of(name: str) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
-@pytest.mark.slow
-def test_the_page_is_as_built() -> None:
-    """The glossary in the repository is what the entries give."""
-    assert (NOTEBOOKS / _glossary.GLOSSARY).read_text("utf-8") == _glossary.glossary_page()
-
-
 @pytest.mark.parametrize("name", [*PAGES, _glossary.GLOSSARY])
 def test_links_lead_somewhere(name: str) -> None:
     """Each link of a lesson leads to an existing file and an existing anchor."""

@@ -1,33 +1,75 @@
 """Each lesson begins with a number, fits a lab hour, and shows code as people write it."""
 
+import ast
 import importlib
+import re
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
 
 from benchmarks.lessons.minutes import MOST_MINUTES
-from gpulab.core.errors import NotebookError
-from gpulab.lessons._form import check_form
+from gpulab.lessons._build import BEGIN_SOLUTION, EXTRAS
 from tests.support.lesson_text import LessonText, literal_outcomes, words_to_mend
 from tests.support.lessons import CASES, SOURCES
 
+MOST_LINES, MOST_MEDIAN = 12, 4
 LEAST_SHARE = 0.5  # of a case's lines
 MOST_PREDICTIONS, MOST_EXERCISES, MOST_OPENING = 5, 2, 4
 PATIENTS = 6  # in a clinic each patient is a guess and an exercise
+
+_QUESTION = re.compile(r"^\w+ = exercises\.(?:predict|draw)\(\n.*?^\)$", re.MULTILINE | re.DOTALL)
 
 Rule = Callable[[LessonText], list[str]]
 text_of = cache(LessonText)  # read once for all rules
 
 
-def form(lesson: LessonText) -> list[str]:
-    """Expect cells of at most twelve lines, with a median of four, that show something."""
-    try:
-        check_form(lesson.source.stem, type("Notebook", (), {"cells": lesson.cells}))
-    except NotebookError as error:
-        return [str(error)]
-    return []
+def _plain_cells(lesson: LessonText) -> list[str]:
+    """Return the code of all cells that are no exercises; a question counts as one line."""
+    return [
+        _QUESTION.sub("question", cell.source)
+        for cell in lesson.cells
+        if cell.cell_type == "code"
+        and "exercise" not in cell.metadata.get("tags", ())
+        and BEGIN_SOLUTION not in cell.source
+    ]
+
+
+def short_cells(lesson: LessonText) -> list[str]:
+    """Expect cells of at most twelve lines of code, with a median of four."""
+    cells = _plain_cells(lesson)
+    sizes = [sum(bool(line.strip()) for line in code.splitlines()) for code in cells]
+    long = [code for code, size in zip(cells, sizes, strict=True) if size > MOST_LINES]
+    return [*long, *(["a median of more than 4 lines"] if median(sizes) > MOST_MEDIAN else [])]
+
+
+def cells_that_show_something(lesson: LessonText) -> list[str]:
+    """Expect an expression or a magic at the end of a cell, or a definition alone."""
+    shown = ast.Expr | ast.FunctionDef | ast.ClassDef
+    return [code for code in _plain_cells(lesson) if not isinstance(_last(code), shown)]
+
+
+def _last(code: str) -> ast.stmt:
+    return ast.parse(TransformerManager().transform_cell(code)).body[-1]
+
+
+def headings_in_order(lesson: LessonText) -> list[str]:
+    """Expect one title, perhaps another one for the extras, and no level that is left out."""
+    texts = (cell.source for cell in lesson.cells if cell.cell_type == "markdown")
+    listings = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    headings = [
+        (len(marks), name)
+        for text in texts
+        for marks, name in re.findall(r"^(#+) +(.+)$", listings.sub("", text), re.MULTILINE)
+    ]
+    titles = [name for level, name in headings if level == 1]
+    wrong = [name for (before, _), (level, name) in pairwise(headings) if level > before + 1]
+    is_fine = headings[0][0] == 1 and titles[1:] in ([], [EXTRAS])
+    return wrong if is_fine else [*wrong, f"titles: {titles}"]
 
 
 def a_core_of_35_minutes(lesson: LessonText) -> list[str]:
@@ -106,7 +148,9 @@ def keys_out_of_sight(lesson: LessonText) -> list[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    form,
+    short_cells,
+    cells_that_show_something,
+    headings_in_order,
     numbers_with_a_source,
     plain_words,
     outcomes_that_came_out,
@@ -133,7 +177,9 @@ def a_case_of_fifteen_minutes(lesson: LessonText) -> list[str]:
 
 
 CASE_RULES: tuple[Rule, ...] = (
-    form,
+    short_cells,
+    cells_that_show_something,
+    headings_in_order,
     a_case_of_fifteen_minutes,
     torch_in_the_cells,
     numbers_with_a_source,
@@ -168,6 +214,15 @@ def test_lessons_are_plain(rule: Rule, source: Path) -> None:
 BAD = """\
 # %% [markdown]
 # # 99 A bad lesson
+#
+# ```
+# # no heading
+# ```
+
+# %% [markdown]
+# ### Too deep
+#
+# # Another title
 
 # %% [markdown]
 # It takes 3.1 µs, and that tells you all.
@@ -195,14 +250,20 @@ exercises.compare("99.x", "more")
 """
 
 
+LONG = "\n".join(f"x = {number}" for number in range(13))
+
+
 @pytest.mark.parametrize(
     ("rule", "wrong"),
     [
-        (a_core_of_35_minutes, ["67 minutes in the core"]),
+        (short_cells, [LONG]),
+        (cells_that_show_something, [LONG]),
+        (headings_in_order, ["Too deep", "titles: ['99 A bad lesson', 'Another title']"]),
+        (a_core_of_35_minutes, ["68 minutes in the core"]),
         (few_questions, ["56 predictions in the core", "3 exercises in the core"]),
-        (own_code_in_the_cells, ["3 of 62 cells"]),
-        (a_number_at_once, ["7 cells before a number"]),
-        (torch_in_the_cells, ["0 of 3 lines"]),
+        (own_code_in_the_cells, ["3 of 63 cells"]),
+        (a_number_at_once, ["8 cells before a number"]),
+        (torch_in_the_cells, ["0 of 16 lines"]),
         (numbers_with_a_source, ["It takes 3.1 µs, and that tells you all."]),
         (
             plain_words,
@@ -215,7 +276,8 @@ exercises.compare("99.x", "more")
 def test_each_rule_finds_a_bad_lesson(rule: Rule, wrong: list[str], tmp_path: Path) -> None:
     """Each rule says what is wrong in a bad lesson."""
     source = tmp_path / "99_bad.py"
-    source.write_text(BAD + '\n# %%\nexercises.predict("99.x")\n' * 56)
+    predictions = '\n# %%\nexercises.predict("99.x")\n' * 56
+    source.write_text(f"{BAD}{predictions}\n# %%\n{LONG}\n")
     assert rule(LessonText(source)) == wrong
 
 

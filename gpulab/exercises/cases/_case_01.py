@@ -1,11 +1,12 @@
 """Case 01: a stopwatch reads thousands of TFLOP/s, because it times the launch."""
 
 import time
+from functools import partial
 
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import device_s
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like
-from gpulab.exercises.cases._device_time import device_s
 
 
 def _right(n: int) -> float:
@@ -15,7 +16,9 @@ def _right(n: int) -> float:
     return 2 * n**3 / device_s(lambda: a @ b) / 1e12
 
 
-def _with_a_stopwatch(n: int, *, wait_before: bool, wait_after: bool, warm_up: bool) -> float:
+def _with_a_stopwatch(
+    n: int, *, wait_before: bool = True, wait_after: bool = True, warm_up: bool = True
+) -> float:
     import torch
 
     a, b = torch.randn(2, n, n, device="cuda", dtype=torch.float16)
@@ -30,26 +33,7 @@ def _with_a_stopwatch(n: int, *, wait_before: bool, wait_after: bool, warm_up: b
     return 2 * n**3 / (time.perf_counter() - start) / 1e12
 
 
-def as_posted(n: int) -> float:
-    """Time only the launch, as the published program does."""
-    return _with_a_stopwatch(n, wait_before=False, wait_after=False, warm_up=True)
-
-
-def wait_before_only(n: int) -> float:
-    """Wait before the launch, and still time only the launch."""
-    return _with_a_stopwatch(n, wait_before=True, wait_after=False, warm_up=True)
-
-
-def wait_after_only(n: int) -> float:
-    """Time the warm-up and the random numbers too, because they are still in the queue."""
-    return _with_a_stopwatch(n, wait_before=False, wait_after=True, warm_up=True)
-
-
-def no_warm_up(n: int) -> float:
-    """Time the first matmul, which also loads the library."""
-    return _with_a_stopwatch(n, wait_before=True, wait_after=True, warm_up=False)
-
-
+_FROM_A_BUSY_QUEUE = partial(_with_a_stopwatch, wait_before=False)
 _ONLY_THE_LAUNCH = Diagnosis(
     "launch",
     "Your clock still stops when the launch has returned, and the matmul runs after that. Wait "
@@ -108,10 +92,13 @@ EXERCISES = (
             ),
             right=_right,
             mistakes=(
-                (like(as_posted), _ONLY_THE_LAUNCH),
-                (like(wait_before_only), _ONLY_THE_LAUNCH),
                 (
-                    lambda trial: trial.may_start_busy and trial.is_like(wait_after_only),
+                    like(partial(_with_a_stopwatch, wait_before=False, wait_after=False)),
+                    _ONLY_THE_LAUNCH,
+                ),
+                (like(partial(_with_a_stopwatch, wait_after=False)), _ONLY_THE_LAUNCH),
+                (
+                    lambda trial: trial.may_start_busy and trial.is_like(_FROM_A_BUSY_QUEUE),
                     Diagnosis(
                         "backlog",
                         "The number is too small now. When your clock starts, the random numbers "
@@ -119,7 +106,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(no_warm_up),
+                    like(partial(_with_a_stopwatch, warm_up=False)),
                     Diagnosis(
                         "first-use",
                         "The first matmul loads its library, and you time that. Run it once, "

@@ -9,7 +9,7 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises.answers import ANY_RACE, Diagnosis, HiddenWork, Letters, Mended, MendedTrial
+from gpulab.exercises.answers import ANY_RACE, Diagnosis, HiddenWork, Letters, Mended
 
 # A batch has 8 MiB, so that its copy takes time; the step reads only its head, so that the time of
 # the step is that of the spinning kernel.
@@ -51,14 +51,6 @@ def _right(batches: Sequence[Any], step: Callable[[Any], Any]) -> tuple[Any, Any
         done[slot].record()
     torch.cuda.synchronize()
     return time.perf_counter() - start, torch.stack(results)
-
-
-def _both(trial: MendedTrial) -> bool:
-    return trial.has_race(_READ_BEFORE) and trial.has_race(_OVERWRITTEN)
-
-
-def _is_slow(trial: MendedTrial) -> bool:
-    return trial.part_is_right(1) and trial.is_slower_in(0, 1.15)
 
 
 EXERCISES = (
@@ -128,7 +120,7 @@ EXERCISES = (
             right=_right,
             mistakes=(
                 (
-                    _is_slow,
+                    lambda trial: trial.part_is_right(1) and trial.is_slower_in(0, 1.15),
                     Diagnosis(
                         "no-overlap",
                         "All results are right, but nothing overlaps: it takes as long as one "
@@ -147,7 +139,7 @@ EXERCISES = (
             ),
             hidden_mistakes=(
                 (
-                    _both,
+                    lambda trial: trial.has_race(_READ_BEFORE) and trial.has_race(_OVERWRITTEN),
                     Diagnosis(
                         "both-races",
                         "Both orders are missing, and a pause is none: steps may read buffers "

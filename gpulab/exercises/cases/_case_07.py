@@ -52,16 +52,6 @@ def _right(a: Work, b: Work) -> float:
     return _ratio([a, b] * _N_CALLS, a, b)
 
 
-def as_posted(a: Work, b: Work) -> float:
-    """Time all calls of A, then all of B, as the published program does."""
-    return _ratio([a] * _N_CALLS + [b] * _N_CALLS, a, b)
-
-
-def b_first(a: Work, b: Work) -> float:
-    """Time all calls of B, then all of A."""
-    return _ratio([b] * _N_CALLS + [a] * _N_CALLS, a, b)
-
-
 def _upside_down(a: Work, b: Work) -> float:
     return 1 / _right(a, b)
 
@@ -128,7 +118,7 @@ EXERCISES = (
             right=_right,
             mistakes=(
                 (
-                    like(as_posted),
+                    like(lambda a, b: _ratio([a] * _N_CALLS + [b] * _N_CALLS, a, b)),
                     Diagnosis(
                         "a-first",
                         "All calls of A still come before those of B. Let them take turns: A, B, "
@@ -136,7 +126,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(b_first),
+                    like(lambda a, b: _ratio([b] * _N_CALLS + [a] * _N_CALLS, a, b)),
                     Diagnosis(
                         "b-first",
                         "Now all calls of B come first, and B wins. Let them take turns instead.",

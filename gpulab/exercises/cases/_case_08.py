@@ -36,34 +36,32 @@ def smooth(x: "Tensor") -> "Tensor":
     return (x + x.roll(1)) * 0.5
 
 
-def _run(step: StateStep, data: "Tensor", n_steps: int, clock: Callable[[str], None]) -> None:
-    """Copy the data in once and out once, and call ``clock`` with the name of each stage."""
-    import torch
-
-    clock("begin")
-    x = data.to("cuda")
-    clock("copied in")
-    for _ in range(n_steps):
-        x = step(x)
-    clock("launched")
-    torch.cuda.synchronize()
-    clock("computed")
-    x.cpu()
-    clock("copied out")
-
-
 def _stages_s(step: StateStep, data: "Tensor", n_steps: int) -> dict[str, float]:
+    """Copy the data in once and out once; return when each stage was over."""
     import torch
 
     step(data.to("cuda"))  # so that no stage contains the loading of a kernel
     torch.cuda.synchronize()
-    at_s: dict[str, float] = {}
-    _run(step, data, n_steps, lambda stage: at_s.update({stage: time.perf_counter()}))
-    return {stage: stage_s - at_s["begin"] for stage, stage_s in at_s.items()}
+    at_s = {"begin": time.perf_counter()}
+    x = data.to("cuda")
+    at_s["copied in"] = time.perf_counter()
+    for _ in range(n_steps):
+        x = step(x)
+    torch.cuda.synchronize()
+    at_s["computed"] = time.perf_counter()
+    x.cpu()
+    at_s["copied out"] = time.perf_counter()
+    return at_s
 
 
-def _right(step: StateStep, data: "Tensor", n_steps: int) -> float:
-    return _stages_s(step, data, n_steps)["copied out"] / n_steps
+def _timed(first: str, last: str) -> Callable[..., float]:
+    """Return a program whose clock runs from the end of one stage to that of another."""
+
+    def program(step: StateStep, data: "Tensor", n_steps: int) -> float:
+        at_s = _stages_s(step, data, n_steps)
+        return (at_s[last] - at_s[first]) / n_steps
+
+    return program
 
 
 def as_posted(step: StateStep, data: "Tensor", n_steps: int) -> float:
@@ -82,17 +80,6 @@ def one_way(step: StateStep, data: "Tensor", n_steps: int) -> float:
         x = step(x)
         x.cpu()
     return (time.perf_counter() - start) / n_steps
-
-
-def no_copies(step: StateStep, data: "Tensor", n_steps: int) -> float:
-    """Leave out both copies."""
-    at_s = _stages_s(step, data, n_steps)
-    return (at_s["computed"] - at_s["copied in"]) / n_steps
-
-
-def no_copy_out(step: StateStep, data: "Tensor", n_steps: int) -> float:
-    """Leave out the copy of the result."""
-    return _stages_s(step, data, n_steps)["computed"] / n_steps
 
 
 _N_STEPS = (20, 10)  # of the hidden works
@@ -171,7 +158,7 @@ EXERCISES = (
                     ),
                 ),
             ),
-            right=_right,
+            right=_timed("begin", "copied out"),
             mistakes=(
                 (
                     like(as_posted),
@@ -192,7 +179,7 @@ EXERCISES = (
                 # Before the next one, which would take its times, too: they lie less than the
                 # allowance for a cold start above those of the next one.
                 (
-                    like(no_copy_out),
+                    like(_timed("begin", "computed")),
                     Diagnosis(
                         "no-copy-out",
                         "The copy of the result is outside the clock. The result must be on the "
@@ -200,7 +187,7 @@ EXERCISES = (
                     ),
                 ),
                 (
-                    like(no_copies),
+                    like(_timed("copied in", "computed")),
                     Diagnosis(
                         "copies-left-out",
                         "Now both copies are outside the clock. That is the other trick: without "

@@ -10,8 +10,8 @@ from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import device_s
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
-from gpulab.exercises.cases._device_time import device_s
 
 _N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 
@@ -21,18 +21,14 @@ def kernel(length_us: float = 60.0) -> Work:
     return partial(spin, round(length_us * 1_980))  # cycles per microsecond at 1,980 MHz
 
 
-def _posted_samples_s(work: Work, n_calls: int = _N_POSTED) -> list[float]:
+def as_posted(work: Work) -> float:
+    """Return the median time of the launches, as the published program does."""
     samples = []
-    for _ in range(n_calls):
+    for _ in range(_N_POSTED):
         start = time.perf_counter()
         work()
         samples.append(time.perf_counter() - start)
-    return samples
-
-
-def as_posted(work: Work) -> float:
-    """Return the median time of the launches, as the published program does."""
-    return median(_posted_samples_s(work))
+    return median(samples)
 
 
 def wait_each_call(work: Work) -> float:

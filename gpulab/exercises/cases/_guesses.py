@@ -69,4 +69,3 @@ GUESSES = (
         idea="In a full queue each launch waits until the GPU has finished one kernel.",
     ),
 )
-DRAWN: dict[str, str] = {}

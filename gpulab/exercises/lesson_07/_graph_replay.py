@@ -78,8 +78,7 @@ class GraphReplay(FunctionJudge):
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Capture the graph with one input, replay it with two others, and compare the values."""
-        with device.active(), torch.cuda.stream(torch.cuda.current_stream()):
-            # A failed capture may leave another stream current; this context restores it.
+        with device.active():
             first, *others = map(_input, _STARTS)
             _chain(first)  # loads the kernels, which a capture could not
             made = tried(function, WatchedWork(_chain), first)

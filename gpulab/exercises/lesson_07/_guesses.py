@@ -131,4 +131,3 @@ GUESSES = (
         idea="The longer the kernel, the less the launch and the wake-up matter.",
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -1,5 +1,4 @@
 from . import pipelines as pipelines
-from ._claims import CLAIMS as CLAIMS
 from ._figures import draw_overlap as draw_overlap
 from ._host import host_times as host_times
 from ._host import how_they_ran as how_they_ran

@@ -254,15 +254,13 @@ FIND_THE_RACES = Exercise(
                 "copy-writes-pinned",
                 "The copy goes to the GPU: it reads the pinned buffer, and fill writes it.",
             ),
-            ("pinned", "copying"): Diagnosis(
-                "stream-cannot-hold-host",
-                "The host is the one that is too early. A wait in a stream does not block it: the "
-                "host must wait itself, in event.synchronize().",
-            ),
-            ("pinned", "computing"): Diagnosis(
-                "stream-cannot-hold-host",
-                "The host is the one that is too early. A wait in a stream does not block it: the "
-                "host must wait itself, in event.synchronize().",
+            **dict.fromkeys(
+                (("pinned", stream) for stream in _WAITS[1:]),
+                Diagnosis(
+                    "stream-cannot-hold-host",
+                    "The host is the one that is too early. A wait in a stream does not block it: "
+                    "the host must wait itself, in event.synchronize().",
+                ),
             ),
             ("device", "computing"): Diagnosis(
                 "reader-waits-already",

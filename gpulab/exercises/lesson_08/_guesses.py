@@ -135,4 +135,3 @@ GUESSES = (
         idea="Free memory in pieces cannot serve a large tensor: this is fragmentation.",
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -1,3 +1,2 @@
-from ._claims import CLAIMS as CLAIMS
 from ._figures import draw_gaps as draw_gaps
 from ._sketch import ADDITIONS as ADDITIONS

@@ -64,4 +64,3 @@ GUESSES = (
         idea="PyTorch keeps the memory of a deleted tensor, and the driver counts it as used.",
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -1,6 +1,5 @@
 """Read a GPU monitor: its columns, readings of six programs, and two exercises."""
 
-from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -12,40 +11,24 @@ from gpulab.gpus.provenance import device_label
 if TYPE_CHECKING:
     import pandas as pd
 
-MONITORS = "monitors.json"
-MONITORS_SCHEMA = "gpulab.monitors/1"
 
-
-def monitors(world: str | None = None) -> "pd.DataFrame":
+def monitors() -> "pd.DataFrame":
     """Return the six monitors of the quiz: one row for each second of each program.
 
     The columns have the names of ``nvidia-smi dmon``, with the unit after each. The column
-    ``source`` says where the numbers come from: recorded on a named GPU, or the monitor of the
-    virtual one. ``world`` is one of :func:`worlds`, by default the recorded one if there is one.
+    ``source`` says on which GPU the numbers were recorded.
     """
     import pandas as pd
 
-    shown_world = worlds()[0] if world is None else world
-    content = _content()[shown_world]
-    label = device_label(content["device_name"], shown_world)
+    text = resources.files("gpulab").joinpath("data", "monitors.json").read_text("utf-8")
+    recorded: Any = parse_json(text)
+    label = device_label(recorded["device_name"], "recorded")
     rows = [
         {"program": letter, "second": second, **row, "source": label}
-        for letter, shown in content["rows"].items()
+        for letter, shown in recorded["rows"].items()
         for second, row in enumerate(shown, start=1)
     ]
     return pd.DataFrame(rows)
-
-
-def worlds() -> tuple[str, ...]:
-    """Return the kinds of GPU that were monitored: "recorded" (if any), then "virtual"."""
-    return tuple(sorted(_content()))
-
-
-@cache
-def _content() -> Any:  # noqa: ANN401  # JSON
-    text = resources.files("gpulab").joinpath("data", MONITORS).read_text("utf-8")
-    content: Any = parse_json(text)
-    return content["worlds"]
 
 
 _COLUMNS = ("fb", "mem", "sm", "pviol", "tviol", "rxpci", "txpci", "gtemp")

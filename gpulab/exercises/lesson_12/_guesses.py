@@ -50,4 +50,3 @@ GUESSES = (
         idea="Rows that end on a piece of 16 bytes can use the fast kernels again.",
     ),
 )
-DRAWN: dict[str, str] = {}

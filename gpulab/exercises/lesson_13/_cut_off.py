@@ -1,51 +1,25 @@
-"""A program that never ends is cut off when it has asked an event too often."""
+"""Run a program that may never end: it is cut off when it has called its works too often."""
 
-from collections.abc import Callable, Iterator
-from unittest.mock import patch
+from collections.abc import Callable
 
 from gpulab import device
 from gpulab.core.errors import CutOffError
-from gpulab.core.interrupts import contextmanager
+from gpulab.device.work import Work
 from gpulab.exercises.lesson_13._guesses import ENDLESS, NEVER, TEN_TIMES
+from gpulab.tracing.trials import WatchedWork, tried
 
-# The right program of the exercise asks fewer than a hundred times.
-MOST_POLLS = 500
-
-
-@contextmanager
-def few_polls(most: int = MOST_POLLS) -> Iterator[None]:
-    """Let ``torch.cuda.Event.query`` raise after so many calls; the method is put back."""
-    import torch
-
-    n_polls = 0
-    event = torch.cuda.Event
-    original = event.query
-
-    def query(self: torch.cuda.Event) -> bool:
-        nonlocal n_polls
-        n_polls += 1
-        if n_polls > most:
-            raise CutOffError(
-                f"the program asked {most} times whether an event is completed, and it never was; "
-                "look at where the event is recorded"
-            )
-        return bool(original(self))  # type: ignore[no-untyped-call]  # torch's gap
-
-    with patch.object(event, "query", query):
-        yield
+MOST_CALLS = 500  # the right program of the exercise calls its works fewer than a hundred times
 
 
-def cut_off(program: Callable[..., object], *arguments: object) -> object:
-    """Run a program that may never end; return what it returned, or why it was cut off."""
-    import torch
-
-    with device.active(), few_polls():
-        try:
-            return program(*arguments)
-        except CutOffError as error:
-            return f"Cut off: {error}".replace("; ", ";\n")  # a line fits the page
-        finally:
-            torch.cuda.synchronize()
+def cut_off(program: Callable[..., object], *works: Work) -> object:
+    """Run a program with its works; return what it returned, or why it was cut off."""
+    with device.active():
+        trial = tried(program, *(WatchedWork(work, MOST_CALLS) for work in works))
+    if isinstance(trial.error, CutOffError):
+        return f"Cut off: {trial.error}".replace("; ", ";\n")  # a line fits the page
+    if trial.error is not None:
+        raise trial.error
+    return trial.value
 
 
 def how_often(result: object) -> str:

@@ -93,4 +93,3 @@ GUESSES = (
         idea="A wait for an event that nobody has recorded yet waits for nothing.",
     ),
 )
-DRAWN: dict[str, str] = {}

@@ -14,7 +14,7 @@ from gpulab.exercises.answers import (
     MendedTrial,
     copies_less,
 )
-from gpulab.exercises.lesson_13._cut_off import few_polls
+from gpulab.exercises.lesson_13._cut_off import MOST_CALLS
 from gpulab.exercises.lesson_13._works import batches, filler, kernel, numbers, slow_double
 from gpulab.tracing.trials import Trial, WatchedWork, WorkCall
 
@@ -294,7 +294,7 @@ REFILLED = Exercise(
 
 
 def _watched_works(length_ms: float) -> tuple[WatchedWork, WatchedWork]:
-    return WatchedWork(kernel(length_ms)), WatchedWork(filler)
+    return WatchedWork(kernel(length_ms), MOST_CALLS), WatchedWork(filler, MOST_CALLS)
 
 
 def _first_end_ns(trial: Trial) -> int:
@@ -338,8 +338,8 @@ ENDLESS = Exercise(
         returns="how many times fill() was launched while first() was not done",
         why="It stopped when first() was done, and its count is right.",
         works=(
-            HiddenWork("a first kernel of 2 ms", lambda: _watched_works(2.0), few_polls),
-            HiddenWork("a first kernel of 4 ms", lambda: _watched_works(4.0), few_polls),
+            HiddenWork("a first kernel of 2 ms", lambda: _watched_works(2.0)),
+            HiddenWork("a first kernel of 4 ms", lambda: _watched_works(4.0)),
         ),
         right=_n_in_time,
         depends_on_course=True,  # how often fill() is launched depends on how fast it asks

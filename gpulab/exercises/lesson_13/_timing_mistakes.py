@@ -8,6 +8,7 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import device_s, stopwatch_s
 from gpulab.exercises.answers import (
     Diagnosis,
     HiddenWork,
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 _WAKE_UP_S = 30e-6  # a stopwatch reads the launch and the wake-up as well
 # About 5 ms, longer than the works: with the backlog in it, a time is more than doubled.
 _BACKLOG_CYCLES = 10_000_000
-
-
-def _waited_s(work: Work) -> float:
-    """Time warm work by a stopwatch that waits on both sides."""
-    from gpulab.exercises._gpu_work import stopwatch_s
-
-    work()
-    return stopwatch_s(work)
 
 
 _SHORT = Diagnosis(
@@ -70,7 +63,7 @@ UNWAITED = Exercise(
         returns="seconds that work() takes",
         why="For two kernels that you had not seen, it returns the time of the kernel.",
         works=_KERNELS,
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=((reads(0, 0.5), _SHORT),),
         show=format_time,
         floor=_WAKE_UP_S,
@@ -95,7 +88,7 @@ BACKLOG = Exercise(
             HiddenWork(f"a kernel of {length:g} ms on a busy GPU", partial(_busy_kernel, length))
             for length in (1.5, 4.0)
         ),
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
@@ -123,7 +116,7 @@ EVENTS = Exercise(
         returns="seconds that work() takes, by two events",
         why="You ask for the time between the events when both are completed.",
         works=_KERNELS,
-        right=_waited_s,
+        right=stopwatch_s,
         mistakes=(
             (
                 reads(0, 0.5),
@@ -181,20 +174,6 @@ def _new_matmul(n: int) -> tuple[Work]:
     return (work,)
 
 
-def _between_events_s(work: Work) -> float:
-    """Time a warm call by two events; the host is ahead, because the call before still runs."""
-    import torch
-
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
-    for _ in range(3):
-        work()
-    start.record()
-    work()
-    end.record()
-    end.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
-
-
 WARM_UP = Exercise(
     "13.first-call",
     "Mend the program that times a first call.",
@@ -205,7 +184,7 @@ WARM_UP = Exercise(
         works=tuple(
             HiddenWork(f"a matmul of {n:,} x {n:,}", partial(_new_matmul, n)) for n in (1024, 2048)
         ),
-        right=_between_events_s,
+        right=partial(device_s, n_calls=1),
         mistakes=(
             (reads(0, 0.5), _SHORT),
             (
@@ -244,7 +223,7 @@ def _pass_s(each: "Sequence[Work]") -> float:
         for layer in each:
             layer()
 
-    return _between_events_s(one_pass)
+    return device_s(one_pass, n_calls=1)
 
 
 _N_LAYERS = (20, 50)
