@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,14 +61,6 @@ def shut_down() -> Executor:
         (
             lambda: gpulab.explorers.crossover_explorer(pd.Series(["add"])),
             "workload=0    add",
-        ),
-        (
-            lambda: setattr(
-                explorer := gpulab.explorers.crossover_explorer(),
-                "state",
-                replace(explorer.state, workload=["add"]),
-            ),
-            "each choice must be one value",
         ),
         (
             lambda: gpulab.sweep([Task("add", 64)], executor=shut_down(), progress=False),

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpulab.core.units import format_ratio, format_time
 from gpulab.figures import Figure
-from gpulab.gpus.provenance import device_label
-from gpulab.roofline.scaling import LINKS, Crossover, Curve, crossover
+from gpulab.roofline.scaling import LINKS, Crossover, crossover
 from gpulab.views import plots
 from gpulab.views.explorers import _crossover_numbers as numbers
 from gpulab.views.explorers._crossover_numbers import CACHE, METHOD
@@ -25,7 +23,6 @@ from gpulab.views.explorers._sources import (
     points_among,
     points_of,
     recorded_options,
-    too_long,
 )
 from gpulab.workloads import names, workload
 from gpulab.workloads.sweeps import TRANSFERS, Point, Task
@@ -137,33 +134,20 @@ class CrossoverModel:
             replace(task, size=size) for size in workload(state.workload).sizes for task in sides
         )
 
-    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
-        """Return whether a smaller size took so long that this one would block the notebook."""
-        return too_long(step, measured)
-
     def title(self, state: CrossoverState, measured: Sequence[Measured]) -> str:
-        """Return what is compared, and on which devices."""
-        record, second = self._records(state, measured)
+        record = self._shown(state, measured)
         copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
-        beside = "" if second is None else f" (second GPU: {_second_name(second)})"
-        return (
-            f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin}){beside}"
-        )
+        return f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin})"
 
     def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
-        """Return sentences on the times at the size, the crossings, and doubts."""
-        record, _ = self._records(state, measured)
-        return (_where(record, state.size), *_words(record))
+        return tuple(self._shown(state, measured).details.splitlines())
 
     def frame(self, state: CrossoverState, measured: Sequence[Measured]) -> "pd.DataFrame":
-        """Return the table of both curves."""
-        return self._records(state, measured)[0].to_frame()
+        return self._shown(state, measured).to_frame()
 
     def figure(self, state: CrossoverState, measured: Sequence[Measured]) -> Figure:
-        """Return the figure of both curves."""
-        record, _ = self._records(state, measured)
-        words = "\n".join(self.words(state, measured))
-        return plots.crossover(record, alt=words, source=record.origin)
+        record = self._shown(state, measured)
+        return plots.crossover(record, source=record.origin)
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the recorded times of all operations."""
@@ -191,17 +175,9 @@ class CrossoverModel:
         """Return the times that were measured here."""
         return numbers.own_numbers(points_among(measured))
 
-    def _records(
-        self, state: CrossoverState, measured: Sequence[Measured]
-    ) -> tuple[Crossover, Crossover | None]:
-        """Return the crossover of a state, and that of its second GPU."""
-        points = points_among(measured)
-        # The size changes no curve; without it, one record serves every size.
-        still = replace(state, size=0, beside="")
-        record = self.record(still, points)
-        if not state.beside or state.beside == state.gpu:
-            return record, None
-        return record, self.record(replace(still, gpu=state.beside), points)
+    def _shown(self, state: CrossoverState, measured: Sequence[Measured]) -> Crossover:
+        # The size and a second GPU change no curve; without them, one record serves them all.
+        return self.record(replace(state, size=0, beside=""), points_among(measured))
 
     def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
         if state.cpu == HERE or not state.cpu:
@@ -246,45 +222,3 @@ def _on_here(state: CrossoverState) -> int | None:
     if state.n_threads is None or state.cpu == HERE:
         return state.n_threads
     return min(state.n_threads, os.cpu_count() or 1)
-
-
-def _second_name(second: Crossover) -> str:
-    return device_label(second.gpu.device_name, second.gpu.source)
-
-
-def _at_size(curve: Curve, size: int) -> float | None:
-    """Return a curve's seconds at a size, interpolated on log axes; None outside of the curve."""
-    if not curve.sizes[0] <= size <= curve.sizes[-1]:
-        return None
-    return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
-
-
-def _words(record: Crossover) -> Iterable[str]:
-    """Yield sentences on where the curves cross, where the fits cross, and doubts."""
-    crossing = str(record)
-    has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
-    yield f"Crossing: {crossing}." if has_size else f"{crossing[0].upper()}{crossing[1:]}."
-    if record.predicted is not None:
-        yield f"From the fitted lines alone: {record.predicted}."
-    for curve in (record.cpu, record.gpu):
-        if curve.how:
-            yield f"Times of the {curve.on.upper()}: {curve.how}."
-    if record.is_mixed:
-        yield "The two sides come from different sources: read it as an estimate."
-
-
-def _where(record: Crossover, size: int) -> str:
-    """Return a sentence with both times at the size and their ratio."""
-    cpu_s, gpu_s = (_at_size(curve, size) for curve in (record.cpu, record.gpu))
-    here = f"At n = {size:,}"
-    for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
-        if time_s is None:
-            ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
-            return f"{here} there is no time of the {curve.on.upper()}; there are from {ends}."
-    if cpu_s is None or gpu_s is None:
-        return here
-    copies = "" if record.transfers == "none" else f" with copies ({record.transfers})"
-    ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
-    ratio = format_ratio(times)
-    faster = "both take the same time" if ratio == "1" else f"the {ahead} is {ratio} times as fast"
-    return f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; {faster}."

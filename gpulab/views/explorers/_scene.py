@@ -134,7 +134,3 @@ class Model(Protocol[State]):
     def steps(self, state: State) -> tuple[Step, ...]:
         """Return the steps that the button measures, in order."""
         ...
-
-    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
-        """Return whether to skip a step, judging by what was measured before."""
-        ...
