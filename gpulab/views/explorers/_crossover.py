@@ -146,8 +146,7 @@ class CrossoverModel:
         return self._shown(state, measured).to_frame()
 
     def figure(self, state: CrossoverState, measured: Sequence[Measured]) -> Figure:
-        record = self._shown(state, measured)
-        return plots.crossover(record, source=record.origin)
+        return plots.crossover(self._shown(state, measured))
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the recorded times of all operations."""
