@@ -2,27 +2,25 @@
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gpulab.figures import Figure
 from gpulab.roofline.scaling import LINKS, Crossover, crossover
 from gpulab.views import plots
 from gpulab.views.explorers import _crossover_numbers as numbers
 from gpulab.views.explorers._crossover_numbers import CACHE, METHOD
-from gpulab.views.explorers._scene import Measured, Selector, Step, as_options, nearest
+from gpulab.views.explorers._scene import Measured, Selector, Step, nearest
 from gpulab.views.explorers._sources import (
     COMPUTED,
     HERE,
-    computed_options,
+    computed_choices,
     need_points,
     points_among,
     points_of,
-    recorded_options,
+    recorded_choices,
 )
 from gpulab.workloads import names, workload
 from gpulab.workloads.sweeps import TRANSFERS, Point, Task
@@ -30,7 +28,6 @@ from gpulab.workloads.sweeps import TRANSFERS, Point, Task
 if TYPE_CHECKING:
     import pandas as pd
 
-_STEPS_PER_OCTAVE = 4
 _MEASURE = "Press “Measure here”, or choose another {} above."
 # In this order, because the options of a choice may depend on the choices before it.
 _ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
@@ -91,22 +88,21 @@ class CrossoverModel:
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
         work = workload(state.workload)
-        recorded = recorded_options(self.mine)
-        here = (("measured here", HERE),)
+        recorded, computed = recorded_choices(self.mine), computed_choices()
         known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
         sizes = (*work.sizes, *(point.task.size for point in known))
-        others = (("none", ""), *recorded, *computed_options())
-        link = (("its own", None), *((name, name) for name in LINKS))
+        middle = round(math.sqrt(min(sizes) * max(sizes)))
+        link = (None, *LINKS)
         return (
-            Selector("workload", "Operation", "menu", as_options(names())),
-            Selector("dtype", "Type", "menu", as_options(work.dtypes)),
-            Selector("gpu", "GPU", "menu", (*recorded, *computed_options(), *here)),
-            Selector("beside", "Second GPU", "menu", others),
-            Selector("cpu", "CPU", "menu", (*recorded, *here)),
-            Selector("transfers", "Transfers", "menu", as_options(TRANSFERS)),
-            Selector("link", "Link", "rate", link if state.transfers != "none" else link[:1]),
-            Selector("n_threads", "CPU threads", "slider", self._threads(state)),
-            Selector("size", "Size n", "size", _sizes(sizes)),
+            Selector("workload", "menu", tuple(names())),
+            Selector("dtype", "menu", work.dtypes),
+            Selector("gpu", "menu", (*recorded, *computed, HERE)),
+            Selector("beside", "menu", ("", *recorded, *computed)),
+            Selector("cpu", "menu", (*recorded, HERE)),
+            Selector("transfers", "menu", TRANSFERS),
+            Selector("link", "rate", link if state.transfers != "none" else link[:1]),
+            Selector("n_threads", "slider", _threads(state)),
+            Selector("size", "size", (min(sizes), middle, max(sizes))),
         )
 
     def settled(self, state: CrossoverState) -> CrossoverState:
@@ -116,7 +112,7 @@ class CrossoverModel:
             value: Any = getattr(state, name)
             if choice.kind == "size" and not choice.fits(value):
                 # A size of another operation. The middle shows more than the end of the range.
-                value = choice.offered[len(choice.offered) // 2]
+                _, value, _ = choice.offered
             elif not choice.fits(value):
                 value = nearest(choice.offered, value)
             state = replace(state, **{name: value})
@@ -150,10 +146,7 @@ class CrossoverModel:
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the recorded times of all operations."""
-        return numbers.base_numbers(self._recorded())
-
-    def _recorded(self) -> tuple[str, ...]:
-        return tuple(choice for _, choice in recorded_options(self.mine))
+        return numbers.base_numbers(recorded_choices(self.mine))
 
     def state_numbers(self, state: CrossoverState) -> dict[str, Any]:
         """Return the times of the virtual GPUs that a state shows, and the bytes of its copies."""
@@ -167,7 +160,8 @@ class CrossoverModel:
             for gpu in (state.gpu, state.beside)
             if gpu.startswith(COMPUTED)
         }
-        known = {"gpus": curves, "payload": numbers.payloads(name, dtype, self._recorded())}
+        payload = numbers.payloads(name, dtype, recorded_choices(self.mine))
+        known = {"gpus": curves, "payload": payload}
         return {"operations": {name: {"types": {dtype: known}}}}
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
@@ -177,16 +171,6 @@ class CrossoverModel:
     def _shown(self, state: CrossoverState, measured: Sequence[Measured]) -> Crossover:
         # The size and a second GPU change no curve; without them, one record serves them all.
         return self.record(replace(state, size=0, beside=""), points_among(measured))
-
-    def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
-        if state.cpu == HERE or not state.cpu:
-            counts = set(numbers.own_threads())
-        else:
-            known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
-            counts = {point.task.n_threads for point in known} or {None}
-        # The most threads come first, because the first option is the default.
-        ordered = sorted(counts, key=lambda count: math.inf if count is None else count)
-        return tuple(("as set" if n is None else str(n), n) for n in reversed(ordered))
 
     def _record(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover:
         name, dtype = state.workload, state.dtype
@@ -208,12 +192,13 @@ class CrossoverModel:
         )
 
 
-def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    """Return the sizes of the slider: from the smallest to the largest, four per octave."""
-    first, last = min(known), max(known)
-    n_steps = round(_STEPS_PER_OCTAVE * math.log2(last / first))
-    steps = sorted({round(size) for size in np.geomspace(first, last, n_steps + 1)})
-    return tuple((f"{size:,}", size) for size in steps)
+def _threads(state: CrossoverState) -> tuple[int | None, ...]:
+    """Return the numbers of threads with times, most first, because the first is the default."""
+    if state.cpu == HERE or not state.cpu:
+        return numbers.own_threads()
+    known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
+    counts = {point.task.n_threads for point in known} or {None}
+    return tuple(sorted(counts, key=lambda n: math.inf if n is None else n, reverse=True))
 
 
 def _on_here(state: CrossoverState) -> int | None:

@@ -33,17 +33,16 @@ from gpulab.views.explorers._scene import (
     Measured,
     Selector,
     Step,
-    as_options,
     nearest,
 )
 from gpulab.views.explorers._sources import (
     COMPUTED,
     FAMILIES,
     HERE,
-    computed_options,
+    computed_choices,
     gpu_facts,
     points_among,
-    recorded_options,
+    recorded_choices,
 )
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import CACHES, Point, Task
@@ -114,27 +113,19 @@ class RooflineModel:
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self.mine = tuple(mine)
         self._listed = lru_cache(maxsize=50)(listed)
-        self._choices = lru_cache(maxsize=20)(self._offered)
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
-        """Return the choices with their options; the first option of each is the default."""
-        return self._choices(state.dtype)
-
-    def _offered(self, dtype: str) -> tuple[Selector, ...]:
-        recorded, computed = recorded_options(self.mine), computed_options()
-        gpus = (*recorded, ("measured here", HERE), *computed)
-        dtypes = self._dtypes()
-        spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
-        offered = [work.name for work in WORKLOADS.values() if dtype in work.dtypes]
+        recorded, computed = recorded_choices(self.mine), computed_choices()
+        with_type = [work.name for work in WORKLOADS.values() if state.dtype in work.dtypes]
         return (
-            Selector("view", "Picture", "menu", as_options((PREDICTION, ROOFLINE))),
-            Selector("gpu", "GPU", "menu", gpus),
-            Selector("beside", "Second GPU", "menu", (("none", ""), *recorded, *computed)),
-            Selector("dtype", "Type", "menu", as_options(dtypes)),
-            Selector("cache", "Cache", "menu", as_options(CACHES)),
-            Selector("model", "Model", "menu", as_options(MODELS)),
-            Selector("operations", "Operations", "several", as_options(offered)),
-            Selector("span", "Bytes moved", "slider", spans),
+            Selector("view", "menu", (PREDICTION, ROOFLINE)),
+            Selector("gpu", "menu", (*recorded, HERE, *computed)),
+            Selector("beside", "menu", ("", *recorded, *computed)),
+            Selector("dtype", "menu", self._dtypes()),
+            Selector("cache", "menu", CACHES),
+            Selector("model", "menu", MODELS),
+            Selector("operations", "several", tuple(with_type)),
+            Selector("span", "slider", (None, *_SPANS)),
         )
 
     def settled(self, state: RooflineState) -> RooflineState:
@@ -192,11 +183,10 @@ class RooflineModel:
 
     def base_numbers(self) -> dict[str, Any]:
         """Return names and units, and the recorded points and roofs."""
-        recorded = [choice for _, choice in recorded_options(self.mine)]
-        computed = [choice for _, choice in computed_options()]
+        recorded = recorded_choices(self.mine)
         gpus = {
             choice: gpu_facts(choice) | {"roofs": [], "tables": {}}
-            for choice in (*recorded, *computed, HERE)
+            for choice in (*recorded, *computed_choices(), HERE)
         }
         for choice in recorded:
             gpus[choice] |= self._points_and_roofs(choice, ())
