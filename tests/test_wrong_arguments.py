@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.workloads.sweeps import Task, tasks_of
@@ -74,10 +73,6 @@ def shut_down() -> Executor:
         (
             lambda: gpulab.roofline.predict("matmul", 2**62, gpu="H200"),
             "size=4,611,686,018,427,387,904; matmul of that size has more bytes than a GPU can",
-        ),
-        (
-            lambda: gpulab.live.shade_reasons(pd.DataFrame({"time_s": [1]}), Figure().subplots()),
-            "frame has no column 'reasons'",
         ),
     ],
 )

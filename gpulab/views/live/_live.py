@@ -27,11 +27,11 @@ from gpulab.core.requirements import (
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
-from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, check_words, has_provenance
+from gpulab.figures import HEIGHT_IN, SIZE_IN, WIDTH_IN, Figure, check_words, has_provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
-from gpulab.views.live._figure import SIZE_IN, UNDER_LOAD, alt_of, finding_of, live
+from gpulab.views.live._figure import LOAD_SIZE_IN, UNDER_LOAD, alt_of, finding_of, live
 from gpulab.views.live._loop import run
 from gpulab.views.live._records import Series, Trace
 from gpulab.views.live._stop import Stop
@@ -166,7 +166,7 @@ def draw(record: Trace, *, title: str | None = None) -> Figure:
         record,
         title=f"{title or finding_of(record)}{stopped}",
         alt=alt_of(record),
-        ax_size=SIZE_IN,
+        ax_size=LOAD_SIZE_IN,
     )
 
 
@@ -239,7 +239,8 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         if not isinstance(title, str):
             FUNCTION.check(title=title)
         TEXT.check(alt=alt)
-        check_words(title=None, alt=alt, ax_size=ax_size)
+        SIZE_IN.check(ax_size=ax_size)
+        check_words(title=None, alt=alt, ax_size=None)
         COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
         FUNCTION.or_none.check(gather=gather)
         FLAG.check(progress=progress)
