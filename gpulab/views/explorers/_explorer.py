@@ -197,7 +197,7 @@ class Explorer(Generic[State]):
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
         """Controls and picture as a widget, for a layout of your own."""
         if self._widget is None:
-            self._widget = widgets.explorer_class(self._model.name)(mark="")
+            self._widget = widgets.view_class(self._model.name)(view={"mark": ""})
             receive = self._loop.in_turn(self._receive)
 
             # Stop is not in turn: it must arrive while a step runs.
@@ -231,7 +231,7 @@ class Explorer(Generic[State]):
 
         display(self._shown(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         if widgets.is_watched():
-            self.widget.mark = self._mark
+            self.widget.view = {"mark": self._mark}
             display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
     def _shown(self) -> dict[str, str]:
