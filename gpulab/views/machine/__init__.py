@@ -3,7 +3,6 @@
 from gpulab.views.machine._challenges import (
     CHALLENGES,
     Attempt,
-    MachineState,
     attempt,
     challenge,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "STARTS",
     "Attempt",
     "MachineProgram",
-    "MachineState",
     "MethodReading",
     "Playback",
     "PlayedCall",

@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar
 
 from gpulab.core.requirements import NameOf
-from gpulab.core.serialization import Saved
 from gpulab.views.machine._playback import Playback, PlayedTask, play
 from gpulab.views.machine._program import COPY_KINDS, MachineProgram
 from gpulab.views.machine._readings import TOLERANCE, truth_us
@@ -49,22 +47,6 @@ class Attempt:
     challenge: str
     program: MachineProgram
     said: str
-
-
-@dataclass(frozen=True, slots=True)
-class MachineState(Saved):
-    """The state of the machine explorer for saving: program, challenge and attempts in order."""
-
-    schema: ClassVar[str] = "gpulab.machine/1"
-
-    program: MachineProgram
-    challenge: str = ""
-    tried: tuple[Attempt, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in (self.challenge, *(attempt.challenge for attempt in self.tried)):
-            if name:
-                _CHALLENGE.check(challenge=name)
 
 
 def _stopwatch(playback: Playback, _before: object) -> str:
