@@ -10,19 +10,19 @@ import torch
 from gpulab.views.live._display import Screen
 from gpulab.views.live._stop import Stop
 
-Result = TypeVar("Result")
+Item = TypeVar("Item")
 Record = TypeVar("Record")
 _NOTHING = "stopped before there was anything to show"
 
 
 def run(  # noqa: PLR0913  # all but four are keyword-only
-    results: Iterator[Result],
+    results: Iterator[Item],
     record: Callable[..., Record],
     stop: Stop,
     screen: Screen,
     *,
     what: str,
-    n_done: Callable[[Sequence[Result]], float] = len,
+    n_done: Callable[[Sequence[Item]], float] = len,
     is_paced: bool = False,
 ) -> Record:
     """Take results to the end or until a stop, show them after each, and close their generator.
@@ -30,7 +30,7 @@ def run(  # noqa: PLR0913  # all but four are keyword-only
     An error gets a note with the number of ``what`` there is by then. With ``is_paced`` it waits
     until as much real time has passed as is done, for a virtual GPU that computes faster.
     """
-    so_far: list[Result] = []
+    so_far: list[Item] = []
     began_s = time.monotonic()  # real time, even if a virtual GPU is in use
     try:
         for result in results:
