@@ -59,12 +59,16 @@ def _table(known: Sequence[Point], dtype: str, cache: str) -> "pd.DataFrame":
 @lru_cache(maxsize=_N_TABLES_KEPT)
 def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
     """Return the predictions for every size of the catalogue, without measured times."""
-    points = [
-        # Any time will do.
-        Point(Task(work.name, size, dtype, cache=cache), median_s=1.0, device_name=gpu)
+    tasks = [
+        Task(work.name, size, dtype, cache=cache)
         for work in WORKLOADS.values()
         if dtype in work.dtypes
         for size in work.sizes
+    ]
+    # Any time will do: what follows from it is left out.
+    points = [
+        Point(task, median_s=1.0, low_s=1.0, high_s=1.0, n_samples=1, device_name=gpu)
+        for task in tasks
     ]
     return table(points).assign(source="", **dict.fromkeys(_MEASURED, math.nan))
 
