@@ -52,7 +52,7 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-matrix animations docs slides
+.PHONY: help lab check test test-matrix docs slides
 .PHONY: style lint types platforms win32 darwin fast-tests tests browser-tests
 
 help:
@@ -68,7 +68,6 @@ help:
 	@echo "make slides ARGS=03_events  the same for one lesson"
 	@echo "make test                   run every check: five to eight minutes on two cores"
 	@echo "make test ARGS=tests/timing the same with pytest's own arguments; ARGS=-n0 is one process"
-	@echo "make animations             make the films of the lessons anew, on the virtual GPU"
 	@echo "make test-matrix            the fast tests on each Python that is here, with the oldest and"
 	@echo "                            the newest dependencies, in environments of their own"
 
@@ -115,10 +114,6 @@ $(REVEAL):
 test-matrix: $(STAMP)
 	$(BIN)/pip install -c $(PINS) "tox>=4.30" "tox-uv>=1.28"
 	$(if $(filter-out default,$(TORCH)),UV_TORCH_BACKEND=$(TORCH)) $(BIN)/tox run $(ARGS)
-
-# The films of the lessons, from the virtual GPU's records.
-animations: $(STAMP)
-	$(BIN)/python -c "from gpulab import animations; print(*animations.make(), sep='\n')"
 
 style: lint types $(STAMP)
 	$(BIN)/gpulab build-notebooks --check

@@ -50,7 +50,6 @@ WARM_COMMANDS = pytest.StashKey[dict[str, list[str]]]()
 collect_ignore = ["support/stand_ins"]
 # An example in a docstring cannot be marked where it stands. These take a quarter of a second.
 SLOW_EXAMPLES = {
-    "gpulab.views.animations._shipped.make",
     "gpulab.timing.cards._card.Card",
     "gpulab.timing.cards._run.card",
     "gpulab.views.plots._roofline.roofline",

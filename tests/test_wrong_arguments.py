@@ -4,13 +4,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 import gpulab
 from gpulab.workloads.sweeps import Task, tasks_of
@@ -64,14 +62,6 @@ def shut_down() -> Executor:
             "workload=0    add",
         ),
         (
-            lambda: setattr(
-                explorer := gpulab.explorers.crossover_explorer(),
-                "state",
-                replace(explorer.state, workload=["add"]),
-            ),
-            "each choice must be one value",
-        ),
-        (
             lambda: gpulab.sweep([Task("add", 64)], executor=shut_down(), progress=False),
             "the executor is broken or was shut down (cannot schedule new futures after shutdown)",
         ),
@@ -83,10 +73,6 @@ def shut_down() -> Executor:
         (
             lambda: gpulab.roofline.predict("matmul", 2**62, gpu="H200"),
             "size=4,611,686,018,427,387,904; matmul of that size has more bytes than a GPU can",
-        ),
-        (
-            lambda: gpulab.live.shade_reasons(pd.DataFrame({"time_s": [1]}), Figure().subplots()),
-            "frame has no column 'reasons'",
         ),
     ],
 )

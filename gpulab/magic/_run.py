@@ -60,10 +60,10 @@ def figures(result: object) -> Iterator[object]:
     """Yield what to show below the text: the figure of a ladder, or a timeline."""
     from gpulab.timing import Ladder
     from gpulab.tracing import Timeline
-    from gpulab.views.plots import draw_ladder
+    from gpulab.views import plots
 
     if isinstance(result, Ladder):
-        yield draw_ladder(result)
+        yield plots.ladder(result)
     elif isinstance(result, Timeline):
         yield result
 

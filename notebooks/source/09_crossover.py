@@ -291,7 +291,7 @@ recorded.to_frame().query("64 <= size <= 512").pivot_table("median_s", "size", "
 fine_sizes = [64, 80, 96, 112, 128, 144, 160, 192, 256, 512]
 one_thread = {"n_threads": 1, "max_time_s": 0.1, "progress": False}
 fine = gpulab.crossover("matmul", fine_sizes, **one_thread)
-plots.draw_crossover(fine, lines=False)
+plots.crossover(fine, lines=False)
 
 # %% [markdown]
 # What would fewer sizes have said?
@@ -336,7 +336,7 @@ exercises.check("09.what-it-says", "b")
 # matter at 10 µs and not at 10 ms.
 
 # %%
-plots.draw_crossover(recorded)
+plots.crossover(recorded)
 
 # %%
 cpu, gpu = recorded.cpu.fit, recorded.gpu.fit
@@ -470,7 +470,7 @@ exercises.predict("09.pays")
 
 # %%
 addition = gpulab.crossover("add", transfers="both", source="h200-sxm-2026-11")
-plots.draw_crossover(addition, lines=False)
+plots.crossover(addition, lines=False)
 
 # %%
 exercises.compare(

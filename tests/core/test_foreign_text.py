@@ -323,9 +323,9 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Chart": spoiled_chart,
     "Explorer": spoiled_explorer,
     "Figure": lambda text: plots.draw(plots.samples, MEASUREMENT, title=text, alt=f"x {text}"),
-    "ladder Figure": lambda text: plots.draw_ladder(dataclasses.replace(LADDER, label=text)),
-    "timeline Figure": lambda text: plots.draw_timeline(spoiled(TIMELINE, text)),
-    "crossover Figure": lambda text: plots.draw_crossover(spoiled_crossover(text)),
+    "ladder Figure": lambda text: plots.ladder(dataclasses.replace(LADDER, label=text)),
+    "timeline Figure": lambda text: plots.timeline(spoiled(TIMELINE, text)),
+    "crossover Figure": lambda text: plots.crossover(spoiled_crossover(text)),
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),
     "Question": lambda text: exercise(text).asked,
@@ -402,7 +402,6 @@ def test_nothing_obeys_a_drawn_text(name: str, text: str, tmp_path: Path) -> Non
 
 PLOTTED: dict[str, Callable[[str], object]] = {
     "samples": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
-    "distribution": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
     "compare_methods": lambda text: [spoiled(MEASUREMENT, text), MEASUREMENT],
     "scaling": lambda text: pd.DataFrame(
         {"size": [1, 2, 4, 8], "duration_s": [1e-6] * 4, "series": [one_line(text), "b"] * 2}

@@ -116,7 +116,7 @@ def make_records() -> None:
 _NEW: dict[str, Callable[[], Any]] = {
     "Axes": lambda: _canvas().add_subplot(),
     "Executor": lambda: ThreadPoolExecutor(1),
-    "Figure": lambda: plots.draw_ladder(record("Ladder")),
+    "Figure": lambda: plots.ladder(record("Ladder")),
     "Explorer": gpulab.explorers.roofline_explorer,
     "Journal": lambda: sweeps.journal(_folder() / "sweep.jsonl").__enter__(),
 }

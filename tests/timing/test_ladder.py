@@ -8,7 +8,7 @@ import torch
 import gpulab
 from gpulab.core.errors import InvalidOptionError
 from gpulab.timing import N_RUNGS, Ladder, Rung, ladder, run_ladder
-from gpulab.views.plots import draw_ladder
+from gpulab.views import plots
 
 pytestmark = pytest.mark.usefixtures("no_pixels")
 
@@ -126,7 +126,7 @@ def test_figure_of_nothing_is_refused() -> None:
     """A ladder without a timed rung cannot be drawn."""
     empty = Ladder((Rung("naive", "", obstacle="no"),), "virtual", "NVIDIA H200")
     with pytest.raises(InvalidOptionError) as error:
-        draw_ladder(empty)
+        plots.ladder(empty)
     assert str(error.value) == "no rung was timed; there is nothing to draw"
 
 

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import look_of
-from gpulab.tracing import Timeline
+from gpulab.tracing import Timeline, draw_timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
 from gpulab.tracing._spans import SPAN_KINDS, Span
-from gpulab.views.plots import draw_timeline, timeline
+from gpulab.views.plots import timeline
 from tests.support.spans import US, host, mark, work
 
 SHOWN = Timeline(

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.tracing import Timeline
+from gpulab.tracing import Timeline, draw_timeline
 from gpulab.tracing._flows import flows
 from gpulab.tracing._page import content
-from gpulab.views.plots import draw_timeline
 
 COPIES, KERNELS = 6, 12
 

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from gpulab.figures.widgets._messages import ignore_state
 from gpulab.figures.widgets._script import script
@@ -17,16 +17,19 @@ _SCRIPTS = {
     "answer": _FOLDER / "forms" / "answer.js",
     "sketch": _FOLDER / "sketch" / "widget.js",
     "live": _FOLDER / "live" / "widget.js",
+    "crossover": _FOLDER / "crossover" / "widget.js",
+    "roofline": _FOLDER / "roofline" / "widget.js",
 }
 
 
 @cache  # not at import: half of the package would wait for the widgets to load
-def view_class(kind: Literal["machine", "guess", "answer", "sketch", "live"]) -> "type[AnyWidget]":
+def view_class(kind: str) -> "type[AnyWidget]":
     """Return the class of a widget.
 
     Its trait ``view`` contains everything that is shown; the widget's script says what that is,
     and which messages the page sends. Forms and sketches hide elements of the class
-    ``view["still"]``, which say the same on a page without a kernel.
+    ``view["still"]``, which say the same on a page without a kernel. An explorer's view is the
+    ``mark`` of its page, or empty if the widget shows the explorer itself.
     """
     import anywidget
     import traitlets

@@ -1,9 +1,7 @@
 """The record of a film: bars and levels on lanes over time, and notes to read."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from gpulab.core.serialization import Saved
 from gpulab.figures import Lanes
 
 
@@ -16,14 +14,13 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Film(Saved):
+class Film:
     """Everything that a film shows; a curtain uncovers the picture from left to right.
 
     The title has the source of the times. The notes in order describe the film, which takes
     ``shown_s``.
     """
 
-    schema: ClassVar[str] = "gpulab.film/1"
     name: str
     title: str
     lanes: Lanes

@@ -9,20 +9,23 @@ from gpulab.figures import Lanes, Level, Strip
 from gpulab.timing import flusher
 from gpulab.tracing import Span, Timeline, timeline
 from gpulab.views.animations._film import Film, Note
-from gpulab.virtual import virtual_gpu
+from gpulab.virtual import VirtualGpu, virtual_gpu
 
-_GPU = "H200"
 # Five matmuls, each long enough that the host launches all others before it ends.
 _N_MATMULS, _SIDE = 5, 1280
 _N_STEPS, _BATCH_SIDE = 5, 2048
 _FEATURES = 4096
 
 
+def _gpu() -> VirtualGpu:
+    return virtual_gpu("H200", max_value_elements=0)  # nobody reads a value
+
+
 def queue() -> Film:
     """Return the film of a host that launches matmuls faster than the GPU computes them."""
     import torch
 
-    with virtual_gpu(_GPU):
+    with _gpu():
         x = torch.randn(_SIDE, _SIDE, device="cuda")
         record = timeline(lambda: [x @ x for _ in range(_N_MATMULS)], n_warmup=3)
     launches, kernels = _of(record, "launch"), _of(record, "kernel")
@@ -71,7 +74,7 @@ def dirty_lines() -> Film:
     """Return the film of a layer that waits for dirty lines, which a flush left in the L2."""
     import torch
 
-    with virtual_gpu(_GPU) as gpu:
+    with _gpu() as gpu:
         cache = gpu.machine.gpus[0].device.cache
         layer = torch.nn.Linear(_FEATURES, _FEATURES, device="cuda", dtype=torch.float16)
         x = torch.randn(1, _FEATURES, device="cuda", dtype=torch.float16)
@@ -155,7 +158,7 @@ def double_buffer() -> Film:
     """Return the film of a double buffer whose copies overtake the work that reads the buffers."""
     import torch
 
-    with virtual_gpu(_GPU):
+    with _gpu():
         weight = torch.randn(_BATCH_SIDE, _BATCH_SIDE, device="cuda")
         batches = [torch.zeros(_BATCH_SIDE, _BATCH_SIDE).pin_memory() for _ in range(_N_STEPS)]
         buffers = [torch.empty(_BATCH_SIDE, _BATCH_SIDE, device="cuda") for _ in range(2)]

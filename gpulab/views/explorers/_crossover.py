@@ -2,30 +2,25 @@
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from gpulab.core.units import format_ratio, format_time
 from gpulab.figures import Figure
-from gpulab.gpus.provenance import device_label
-from gpulab.roofline.scaling import LINKS, Crossover, Curve, crossover
+from gpulab.roofline.scaling import LINKS, Crossover, crossover
 from gpulab.views import plots
 from gpulab.views.explorers import _crossover_numbers as numbers
 from gpulab.views.explorers._crossover_numbers import CACHE, METHOD
-from gpulab.views.explorers._scene import Measured, Selector, Step, as_options, nearest
+from gpulab.views.explorers._scene import Measured, Selector, Step, nearest
 from gpulab.views.explorers._sources import (
     COMPUTED,
     HERE,
-    computed_options,
+    computed_choices,
     need_points,
     points_among,
     points_of,
-    recorded_options,
-    too_long,
+    recorded_choices,
 )
 from gpulab.workloads import names, workload
 from gpulab.workloads.sweeps import TRANSFERS, Point, Task
@@ -33,7 +28,6 @@ from gpulab.workloads.sweeps import TRANSFERS, Point, Task
 if TYPE_CHECKING:
     import pandas as pd
 
-_STEPS_PER_OCTAVE = 4
 _MEASURE = "Press “Measure here”, or choose another {} above."
 # In this order, because the options of a choice may depend on the choices before it.
 _ORDER = ("workload", "dtype", "gpu", "beside", "cpu", "transfers", "link", "n_threads", "size")
@@ -94,22 +88,21 @@ class CrossoverModel:
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
         work = workload(state.workload)
-        recorded = recorded_options(self.mine)
-        here = (("measured here", HERE),)
+        recorded, computed = recorded_choices(self.mine), computed_choices()
         known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
         sizes = (*work.sizes, *(point.task.size for point in known))
-        others = (("none", ""), *recorded, *computed_options())
-        link = (("its own", None), *((name, name) for name in LINKS))
+        middle = round(math.sqrt(min(sizes) * max(sizes)))
+        link = (None, *LINKS)
         return (
-            Selector("workload", "Operation", "menu", as_options(names())),
-            Selector("dtype", "Type", "menu", as_options(work.dtypes)),
-            Selector("gpu", "GPU", "menu", (*recorded, *computed_options(), *here)),
-            Selector("beside", "Second GPU", "menu", others),
-            Selector("cpu", "CPU", "menu", (*recorded, *here)),
-            Selector("transfers", "Transfers", "menu", as_options(TRANSFERS)),
-            Selector("link", "Link", "rate", link if state.transfers != "none" else link[:1]),
-            Selector("n_threads", "CPU threads", "slider", self._threads(state)),
-            Selector("size", "Size n", "size", _sizes(sizes)),
+            Selector("workload", "menu", tuple(names())),
+            Selector("dtype", "menu", work.dtypes),
+            Selector("gpu", "menu", (*recorded, *computed, HERE)),
+            Selector("beside", "menu", ("", *recorded, *computed)),
+            Selector("cpu", "menu", (*recorded, HERE)),
+            Selector("transfers", "menu", TRANSFERS),
+            Selector("link", "rate", link if state.transfers != "none" else link[:1]),
+            Selector("n_threads", "slider", _threads(state)),
+            Selector("size", "size", (min(sizes), middle, max(sizes))),
         )
 
     def settled(self, state: CrossoverState) -> CrossoverState:
@@ -119,7 +112,7 @@ class CrossoverModel:
             value: Any = getattr(state, name)
             if choice.kind == "size" and not choice.fits(value):
                 # A size of another operation. The middle shows more than the end of the range.
-                value = choice.offered[len(choice.offered) // 2]
+                _, value, _ = choice.offered
             elif not choice.fits(value):
                 value = nearest(choice.offered, value)
             state = replace(state, **{name: value})
@@ -137,40 +130,23 @@ class CrossoverModel:
             replace(task, size=size) for size in workload(state.workload).sizes for task in sides
         )
 
-    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
-        """Return whether a smaller size took so long that this one would block the notebook."""
-        return too_long(step, measured)
-
     def title(self, state: CrossoverState, measured: Sequence[Measured]) -> str:
-        """Return what is compared, and on which devices."""
-        record, second = self._records(state, measured)
+        record = self._shown(state, measured)
         copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
-        beside = "" if second is None else f" (second GPU: {_second_name(second)})"
-        return (
-            f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin}){beside}"
-        )
+        return f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin})"
 
     def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
-        """Return sentences on the times at the size, the crossings, and doubts."""
-        record, _ = self._records(state, measured)
-        return (_where(record, state.size), *_words(record))
+        return tuple(self._shown(state, measured).details.splitlines())
 
     def frame(self, state: CrossoverState, measured: Sequence[Measured]) -> "pd.DataFrame":
-        """Return the table of both curves."""
-        return self._records(state, measured)[0].to_frame()
+        return self._shown(state, measured).to_frame()
 
     def figure(self, state: CrossoverState, measured: Sequence[Measured]) -> Figure:
-        """Return the figure of both curves."""
-        record, _ = self._records(state, measured)
-        words = "\n".join(self.words(state, measured))
-        return plots.crossover(record, alt=words, source=record.origin)
+        return plots.crossover(self._shown(state, measured))
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the recorded times of all operations."""
-        return numbers.base_numbers(self._recorded())
-
-    def _recorded(self) -> tuple[str, ...]:
-        return tuple(choice for _, choice in recorded_options(self.mine))
+        return numbers.base_numbers(recorded_choices(self.mine))
 
     def state_numbers(self, state: CrossoverState) -> dict[str, Any]:
         """Return the times of the virtual GPUs that a state shows, and the bytes of its copies."""
@@ -184,34 +160,17 @@ class CrossoverModel:
             for gpu in (state.gpu, state.beside)
             if gpu.startswith(COMPUTED)
         }
-        known = {"gpus": curves, "payload": numbers.payloads(name, dtype, self._recorded())}
+        payload = numbers.payloads(name, dtype, recorded_choices(self.mine))
+        known = {"gpus": curves, "payload": payload}
         return {"operations": {name: {"types": {dtype: known}}}}
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
         """Return the times that were measured here."""
         return numbers.own_numbers(points_among(measured))
 
-    def _records(
-        self, state: CrossoverState, measured: Sequence[Measured]
-    ) -> tuple[Crossover, Crossover | None]:
-        """Return the crossover of a state, and that of its second GPU."""
-        points = points_among(measured)
-        # The size changes no curve; without it, one record serves every size.
-        still = replace(state, size=0, beside="")
-        record = self.record(still, points)
-        if not state.beside or state.beside == state.gpu:
-            return record, None
-        return record, self.record(replace(still, gpu=state.beside), points)
-
-    def _threads(self, state: CrossoverState) -> tuple[tuple[str, Hashable], ...]:
-        if state.cpu == HERE or not state.cpu:
-            counts = set(numbers.own_threads())
-        else:
-            known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
-            counts = {point.task.n_threads for point in known} or {None}
-        # The most threads come first, because the first option is the default.
-        ordered = sorted(counts, key=lambda count: math.inf if count is None else count)
-        return tuple(("as set" if n is None else str(n), n) for n in reversed(ordered))
+    def _shown(self, state: CrossoverState, measured: Sequence[Measured]) -> Crossover:
+        # The size and a second GPU change no curve; without them, one record serves them all.
+        return self.record(replace(state, size=0, beside=""), points_among(measured))
 
     def _record(self, state: CrossoverState, points: tuple[Point, ...]) -> Crossover:
         name, dtype = state.workload, state.dtype
@@ -233,12 +192,13 @@ class CrossoverModel:
         )
 
 
-def _sizes(known: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    """Return the sizes of the slider: from the smallest to the largest, four per octave."""
-    first, last = min(known), max(known)
-    n_steps = round(_STEPS_PER_OCTAVE * math.log2(last / first))
-    steps = sorted({round(size) for size in np.geomspace(first, last, n_steps + 1)})
-    return tuple((f"{size:,}", size) for size in steps)
+def _threads(state: CrossoverState) -> tuple[int | None, ...]:
+    """Return the numbers of threads with times, most first, because the first is the default."""
+    if state.cpu == HERE or not state.cpu:
+        return numbers.own_threads()
+    known = points_of(state.cpu, "cpu", state.workload, state.dtype, ())
+    counts = {point.task.n_threads for point in known} or {None}
+    return tuple(sorted(counts, key=lambda n: math.inf if n is None else n, reverse=True))
 
 
 def _on_here(state: CrossoverState) -> int | None:
@@ -246,45 +206,3 @@ def _on_here(state: CrossoverState) -> int | None:
     if state.n_threads is None or state.cpu == HERE:
         return state.n_threads
     return min(state.n_threads, os.cpu_count() or 1)
-
-
-def _second_name(second: Crossover) -> str:
-    return device_label(second.gpu.device_name, second.gpu.source)
-
-
-def _at_size(curve: Curve, size: int) -> float | None:
-    """Return a curve's seconds at a size, interpolated on log axes; None outside of the curve."""
-    if not curve.sizes[0] <= size <= curve.sizes[-1]:
-        return None
-    return math.exp(np.interp(math.log(size), np.log(curve.sizes), np.log(curve.median_s)))
-
-
-def _words(record: Crossover) -> Iterable[str]:
-    """Yield sentences on where the curves cross, where the fits cross, and doubts."""
-    crossing = str(record)
-    has_size = record.bare_crossing.kind == "once"  # what the sentence begins with
-    yield f"Crossing: {crossing}." if has_size else f"{crossing[0].upper()}{crossing[1:]}."
-    if record.predicted is not None:
-        yield f"From the fitted lines alone: {record.predicted}."
-    for curve in (record.cpu, record.gpu):
-        if curve.how:
-            yield f"Times of the {curve.on.upper()}: {curve.how}."
-    if record.is_mixed:
-        yield "The two sides come from different sources: read it as an estimate."
-
-
-def _where(record: Crossover, size: int) -> str:
-    """Return a sentence with both times at the size and their ratio."""
-    cpu_s, gpu_s = (_at_size(curve, size) for curve in (record.cpu, record.gpu))
-    here = f"At n = {size:,}"
-    for curve, time_s in ((record.cpu, cpu_s), (record.gpu, gpu_s)):
-        if time_s is None:
-            ends = f"{curve.sizes[0]:,} to {curve.sizes[-1]:,}"
-            return f"{here} there is no time of the {curve.on.upper()}; there are from {ends}."
-    if cpu_s is None or gpu_s is None:
-        return here
-    copies = "" if record.transfers == "none" else f" with copies ({record.transfers})"
-    ahead, times = ("GPU", cpu_s / gpu_s) if gpu_s < cpu_s else ("CPU", gpu_s / cpu_s)
-    ratio = format_ratio(times)
-    faster = "both take the same time" if ratio == "1" else f"the {ahead} is {ratio} times as fast"
-    return f"{here}: CPU {format_time(cpu_s)}, GPU{copies} {format_time(gpu_s)}; {faster}."

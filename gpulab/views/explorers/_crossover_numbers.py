@@ -11,7 +11,7 @@ from gpulab.views.explorers._sources import (
     HERE,
     RECORDED,
     as_numbers,
-    computed_options,
+    computed_choices,
     gpu_facts,
     here_of,
     recording_of,
@@ -24,13 +24,12 @@ METHOD, CACHE = "synchronized", "hot"  # the time that a program waits, launch a
 
 def base_numbers(recorded: Sequence[str]) -> dict[str, Any]:
     """Return names and units, and the recorded times of all operations, by these choices."""
-    computed = [choice for _, choice in computed_options()]
     numbers: dict[str, Any] = {
         "links": {name: link.bytes_per_s for name, link in LINKS.items()},
         "copies": LINK_COSTS,
         "families": FAMILIES,
         "dtypes": sorted({dtype for work in WORKLOADS.values() for dtype in work.dtypes}),
-        "gpus": {choice: gpu_facts(choice) for choice in (*recorded, *computed, HERE)},
+        "gpus": {choice: gpu_facts(choice) for choice in (*recorded, *computed_choices(), HERE)},
         "cpus": {choice: _cpu(choice) for choice in (*recorded, HERE)},
         "operations": {
             work.name: {

@@ -2,18 +2,17 @@
 
 import io
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic
 
 from gpulab.core.disk import write_whole
-from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError, shown
+from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
-from gpulab.core.requirements import PATH, instance_of
+from gpulab.core.requirements import PATH, check_fields
 from gpulab.figures import Figure, place_labels, widgets
 from gpulab.views.explorers._scene import Measured, Model, Selector, State, Step
 from gpulab.views.explorers._scheduling import MeasurementJob
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 _N_REPORTS = 20  # while a job runs
 _DPI = 200  # of a file
-_LACKS = object()  # of a state without a field
 
 
 class Explorer(Generic[State]):
@@ -55,7 +53,6 @@ class Explorer(Generic[State]):
     ) -> None:
         self._model, self._measure_step = model, measure_step
         self._state = model.settled(state)
-        self._note = ""  # on a state that was set and does not fit
         self._measured = tuple(found)
         self._job: MeasurementJob | None = None
         self._widget: Any = None
@@ -65,49 +62,8 @@ class Explorer(Generic[State]):
 
     @property
     def state(self) -> State:
-        """Your choices as a frozen dataclass; set it, or call :meth:`choose`."""
+        """Your choices as a frozen dataclass; :meth:`choose` changes them."""
         return self._state
-
-    @state.setter
-    def state(self, state: State) -> None:
-        """Set all choices at once, e.g. to a state that you saved.
-
-        A choice that does not fit is replaced by the nearest one; the explorer says so.
-        """
-        kind: Any = type(self._state)
-        instance_of(kind, f"a {kind.__name__}, such as explorer.state").check(state=state)
-        # Saved by another version, it may lack a field.
-        known = {each.name: getattr(state, each.name, _LACKS) for each in fields(kind)}
-        choices = {name: value for name, value in known.items() if value is not _LACKS}
-        wanted: Any = kind(**choices)
-        if not _has_types(wanted):
-            raise InvalidOptionError(
-                f"state={shown(state)}; each choice must be one value, of the type that it has "
-                "in explorer.state"
-            )
-        self._settle(wanted, known)
-        self._send_state()
-
-    def _replaced(self, known: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each choice of a given state that is not shown as it was."""
-        default = type(self._state)()
-        for choice in (each for each in self.choices if each.name in known):
-            shown, was = getattr(self._state, choice.name), known[choice.name]
-            if was is _LACKS:
-                yield f"The state has no {choice.name}; it is {shown!r} here."
-            elif choice.kind == "several":
-                gone = (each for each in known[choice.name] if each not in shown)
-                yield from (f"{choice.name}={each!r} is not offered here." for each in gone)
-            # A default may stand for the first option, and a slider takes the nearest number.
-            elif was not in {shown, getattr(default, choice.name)} and choice.kind not in {
-                "slider",
-                "size",
-            }:
-                yield f"{choice.name}={was!r} is not offered here; {shown!r} is shown instead."
-
-    def _settle(self, state: State, known: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self._state = self._model.settled(state)
-        self._note = " ".join(self._replaced(known))
 
     @property
     def choices(self) -> tuple[Selector, ...]:
@@ -159,7 +115,7 @@ class Explorer(Generic[State]):
             if name not in known:
                 raise UnknownNameError("choice", name, known)
             state = self._model.settled(replace(state, **{name: known[name].read(value)}))
-        self._settle(state)
+        self._state = state
         self._send_state()
 
     def measure(self) -> tuple[Measured, ...]:
@@ -241,7 +197,7 @@ class Explorer(Generic[State]):
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
         """Controls and picture as a widget, for a layout of your own."""
         if self._widget is None:
-            self._widget = widgets.explorer_class(self._model.name)(mark="")
+            self._widget = widgets.view_class(self._model.name)(view={"mark": ""})
             receive = self._loop.in_turn(self._receive)
 
             # Stop is not in turn: it must arrive while a step runs.
@@ -262,12 +218,11 @@ class Explorer(Generic[State]):
         self._widget = None
 
     def __str__(self) -> str:
-        note = (self._note,) if self._note else ()
         try:
             title = self._model.title(self._state, self.found)
-            return visible("\n".join((title, *self._model.words(self._state, self.found), *note)))
+            return visible("\n".join((title, *self._model.words(self._state, self.found))))
         except GpulabError as error:
-            return visible("\n".join((str(error), *note)))
+            return visible(str(error))
 
     __repr__ = __str__
 
@@ -276,7 +231,7 @@ class Explorer(Generic[State]):
 
         display(self._shown(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         if widgets.is_watched():
-            self.widget.mark = self._mark
+            self.widget.view = {"mark": self._mark}
             display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
     def _shown(self) -> dict[str, str]:
@@ -318,7 +273,7 @@ class Explorer(Generic[State]):
                 state = self._read(content["state"])
                 if state is None:
                     return
-                self._settle(state)
+                self._state = state
             if what == "numbers" and "state" in content:
                 self._send(numbers=self._model.state_numbers(self._state))
             elif what == "numbers":
@@ -331,25 +286,25 @@ class Explorer(Generic[State]):
 
     def _read(self, sent: object) -> State | None:
         """Return the state that the page has sent, or None if it is not one of this version."""
-        kind: Any = type(self._state)
-        names = {each.name for each in fields(kind)}
-        if not isinstance(sent, Mapping) or sent.keys() != names:
+        if not isinstance(sent, Mapping):
             return None
         values = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in sent.items()
         }
-        state: Any = kind(**values)
+        kind: Any = type(self._state)
         try:
-            return self._model.settled(state) if _has_types(state) else None
-        except (GpulabError, ValueError, OverflowError):  # no name or size that is known here
+            state: State = kind(**values)
+            check_fields(state)
+            return self._model.settled(state)
+        # No name, type or size that is known here, or the choices of another version.
+        except (GpulabError, TypeError, ValueError, OverflowError):
             return None
 
     def _send_state(self) -> None:
         self._send(
             state=self._state_numbers(),
             numbers=self._model.state_numbers(self._state),
-            note=self._note,
         )
 
     def _send(self, **message: object) -> None:
@@ -367,7 +322,6 @@ class Explorer(Generic[State]):
         job = self._job = MeasurementJob(
             steps,
             measure_step=self._measure_step,
-            skips=self._model.skips,
             report=lambda: self._report(job),
             n_done=before.n_done if before is not None and is_rest else 0,
         )
@@ -383,22 +337,6 @@ class Explorer(Generic[State]):
             self._send(progress=progress, numbers=self._model.own_numbers(self.found))
         else:
             self._send(progress=progress)
-
-
-def _has_types(state: Any) -> bool:  # noqa: ANN401  # a frozen dataclass of choices
-    """Return whether each choice has a type that its field may have; a bool is no number."""
-    return all(
-        _is_one_of(get_args(hint) or (hint,), getattr(state, name))
-        for name, hint in get_type_hints(type(state)).items()
-    )
-
-
-def _is_one_of(kinds: tuple[Any, ...], value: object) -> bool:
-    if Ellipsis in kinds:
-        return isinstance(value, tuple) and all(isinstance(each, kinds[0]) for each in value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int in kinds or float in kinds
-    return type(value) in kinds
 
 
 def merge(known: dict[str, Any], added: dict[str, Any]) -> None:

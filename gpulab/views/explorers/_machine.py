@@ -19,7 +19,6 @@ from gpulab.views.machine import (
     STARTS,
     Attempt,
     MachineProgram,
-    MachineState,
     MethodReading,
     Playback,
     attempt,
@@ -54,11 +53,11 @@ class MachineExplorer:
     True
     """
 
-    def __init__(self, state: MachineState, methods: tuple[str, ...] = READING_NAMES) -> None:
+    def __init__(self, program: MachineProgram, methods: tuple[str, ...] = READING_NAMES) -> None:
         self._methods = methods
-        self._first = self._program = state.program
-        self._challenge = state.challenge
-        self._tried = list(state.tried)
+        self._first = self._program = program
+        self._challenge = ""
+        self._tried: list[Attempt] = []
         self._undone: list[MachineProgram] = []
         self._done: list[MachineProgram] = []
         self._gesture: object = None
@@ -116,11 +115,6 @@ class MachineExplorer:
         """The attempts at challenges, in order."""
         return tuple(self._tried)
 
-    @property
-    def state(self) -> MachineState:
-        """Everything that :meth:`save` writes: the program, the challenge, and the attempts."""
-        return MachineState(self._program, self._challenge, self.tried)
-
     def begin(self, name: str | None) -> None:
         """Start a challenge with its program; None ends the current challenge.
 
@@ -162,7 +156,7 @@ class MachineExplorer:
         self._send()
 
     def save(self, path: str | Path) -> Path:
-        """Write the state as JSON; :func:`machine_explorer` accepts the text of the file.
+        """Write the program as JSON; :func:`machine_explorer` accepts the text of the file.
 
         Raises
         ------
@@ -173,7 +167,7 @@ class MachineExplorer:
         path = Path(path)
         if path.suffix != ".json":
             raise InvalidOptionError(f"path={str(path)!r}; its name must end in .json")
-        write_whole(path, self.state.to_json(indent=1).encode())
+        write_whole(path, self._program.to_json(indent=1).encode())
         return path
 
     @property
@@ -313,7 +307,7 @@ def _field(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def machine_explorer(
-    program: str | MachineProgram | MachineState = "stopwatch",
+    program: str | MachineProgram = "stopwatch",
     *,
     challenge: str | None = None,  # the word that learners know
     **settings: object,
@@ -329,8 +323,8 @@ def machine_explorer(
     ----------
     program
         The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, a
-        :class:`gpulab.views.machine.MachineProgram`, or the JSON text of a program or of a state
-        that ``explorer.save()`` wrote.
+        :class:`gpulab.views.machine.MachineProgram`, or the JSON text that ``explorer.save()``
+        wrote.
     challenge
         Name of a challenge to start, e.g. ``"right stopwatch"``.
     **settings
@@ -358,36 +352,25 @@ def machine_explorer(
     >>> machine.program.launch_us
     4.0
     """
-    state = _state_of(program)
+    opened = _opened(program)
     for name in settings:
         SETTING.check(setting=name)
     changed: Any = settings
     methods = methods_of(program) if isinstance(program, str) else READING_NAMES
-    explorer = MachineExplorer(replace(state, program=replace(state.program, **changed)), methods)
+    explorer = MachineExplorer(replace(opened, **changed), methods)
     if challenge is not None:
         explorer.begin(challenge)
     return explorer
 
 
-def _state_of(program: str | MachineProgram | MachineState) -> MachineState:
-    if isinstance(program, MachineState):
-        return program
+def _opened(program: str | MachineProgram) -> MachineProgram:
     if isinstance(program, MachineProgram):
-        return MachineState(program)
+        return program
     if not isinstance(program, str):
         raise InvalidOptionError(
             f"program={shown(program)}; it must be the name of a program to begin with "
             f"({', '.join(STARTS)}), a MachineProgram, or the text that was saved"
         )
-    # Only JSON begins with a brace, no name of a program does. A state contains a program, so its
-    # text has both schemas.
-    if program.lstrip().startswith("{"):
-        is_program = (
-            f'"{MachineProgram.schema}"' in program and f'"{MachineState.schema}"' not in program
-        )
-        return (
-            MachineState(MachineProgram.from_json(program))
-            if is_program
-            else (MachineState.from_json(program))
-        )
-    return MachineState(start(program))
+    # Only JSON begins with a brace, no name of a program does.
+    is_saved = program.lstrip().startswith("{")
+    return MachineProgram.from_json(program) if is_saved else start(program)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -32,18 +33,16 @@ from gpulab.views.explorers._scene import (
     Measured,
     Selector,
     Step,
-    as_options,
     nearest,
 )
 from gpulab.views.explorers._sources import (
     COMPUTED,
     FAMILIES,
     HERE,
-    computed_options,
+    computed_choices,
     gpu_facts,
     points_among,
-    recorded_options,
-    too_long,
+    recorded_choices,
 )
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps import CACHES, Point, Task
@@ -114,27 +113,19 @@ class RooflineModel:
     def __init__(self, mine: Iterable[str] = ()) -> None:
         self.mine = tuple(mine)
         self._listed = lru_cache(maxsize=50)(listed)
-        self._choices = lru_cache(maxsize=20)(self._offered)
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
-        """Return the choices with their options; the first option of each is the default."""
-        return self._choices(state.dtype)
-
-    def _offered(self, dtype: str) -> tuple[Selector, ...]:
-        recorded, computed = recorded_options(self.mine), computed_options()
-        gpus = (*recorded, ("measured here", HERE), *computed)
-        dtypes = self._dtypes()
-        spans = (("all sizes", None), *((format_bytes(span), span) for span in _SPANS))
-        offered = [work.name for work in WORKLOADS.values() if dtype in work.dtypes]
+        recorded, computed = recorded_choices(self.mine), computed_choices()
+        with_type = [work.name for work in WORKLOADS.values() if state.dtype in work.dtypes]
         return (
-            Selector("view", "Picture", "menu", as_options((PREDICTION, ROOFLINE))),
-            Selector("gpu", "GPU", "menu", gpus),
-            Selector("beside", "Second GPU", "menu", (("none", ""), *recorded, *computed)),
-            Selector("dtype", "Type", "menu", as_options(dtypes)),
-            Selector("cache", "Cache", "menu", as_options(CACHES)),
-            Selector("model", "Model", "menu", as_options(MODELS)),
-            Selector("operations", "Operations", "several", as_options(offered)),
-            Selector("span", "Bytes moved", "slider", spans),
+            Selector("view", "menu", (PREDICTION, ROOFLINE)),
+            Selector("gpu", "menu", (*recorded, HERE, *computed)),
+            Selector("beside", "menu", ("", *recorded, *computed)),
+            Selector("dtype", "menu", self._dtypes()),
+            Selector("cache", "menu", CACHES),
+            Selector("model", "menu", MODELS),
+            Selector("operations", "several", tuple(with_type)),
+            Selector("span", "slider", (None, *_SPANS)),
         )
 
     def settled(self, state: RooflineState) -> RooflineState:
@@ -156,59 +147,46 @@ class RooflineModel:
         )
         return (CeilingsStep(), *tasks)
 
-    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
-        """Return whether a smaller size took so long that this one would block the notebook."""
-        return too_long(step, measured)
-
     def title(self, state: RooflineState, measured: Sequence[Measured]) -> str:
-        """Return the picture, type and cache, and where the numbers come from."""
-        first, second, _ = self._sides(state, measured)
-        source = (
-            _short_name(first)
-            if second is None
-            else f"{_short_name(first)}; second GPU: {_short_name(second)}"
-        )
+        source = _short_name(self._side(state, measured))
         return f"{state.view.capitalize()}, {state.dtype}, cache {state.cache} ({source})"
 
     def words(self, state: RooflineState, measured: Sequence[Measured]) -> tuple[str, ...]:
-        """Return sentences on how far the model is off, the farthest point, and the roofs."""
-        first, _, missing = self._sides(state, measured)
-        words = [*_words(state, _near(first.rows, state.span)), *([missing] if missing else [])]
+        side = self._side(state, measured)
+        words = [*_words(state, _near(side.rows, state.span))]
         if state.view == ROOFLINE:
-            evidence = Chart(first.ceilings, first.rows).evidence
+            evidence = Chart(side.ceilings, side.rows).evidence
             words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
         return tuple(words)
 
     def frame(self, state: RooflineState, measured: Sequence[Measured]) -> "pd.DataFrame":
-        """Return one row for each point, farthest from the prediction first."""
         import pandas as pd
 
-        first, second, _ = self._sides(state, measured)
-        sides = (first,) if second is None else (first, second)
-        rows = [_near(side.rows, state.span) for side in sides]
+        sides = [self._rows(state, measured)]
+        if state.beside not in {"", state.gpu}:
+            with suppress(InvalidOptionError):  # without a point of the second GPU
+                sides.append(self._rows(replace(state, gpu=state.beside), measured))
+        rows = [_near(side, state.span) for side in sides]
         return _readable(pd.concat(rows, ignore_index=True), state.model)
 
     def figure(self, state: RooflineState, measured: Sequence[Measured]) -> Figure:
-        """Return the figure of the first GPU: points below roofs, or against their prediction."""
-        first, _, _ = self._sides(state, measured)
-        rows = _near(first.rows, state.span)
+        side = self._side(state, measured)
+        rows = _near(side.rows, state.span)
         if rows["measured_s"].isna().all():
             raise InvalidOptionError(
                 "There is nothing measured to draw in a figure; the page shows the predictions."
             )
-        alt, source = "\n".join(self.words(state, measured)), _short_name(first)
+        source = _short_name(side)
         if state.view == ROOFLINE:
-            return plots.roofline(Chart(first.ceilings, rows), alt=alt, source=source)
-        named = _named(rows, state.model)
-        return plots.predicted_against_measured(named, alt=alt, source=source)
+            return plots.roofline(Chart(side.ceilings, rows), source=source)
+        return plots.predicted_against_measured(_named(rows, state.model), source=source)
 
     def base_numbers(self) -> dict[str, Any]:
         """Return names and units, and the recorded points and roofs."""
-        recorded = [choice for _, choice in recorded_options(self.mine)]
-        computed = [choice for _, choice in computed_options()]
+        recorded = recorded_choices(self.mine)
         gpus = {
             choice: gpu_facts(choice) | {"roofs": [], "tables": {}}
-            for choice in (*recorded, *computed, HERE)
+            for choice in (*recorded, *computed_choices(), HERE)
         }
         for choice in recorded:
             gpus[choice] |= self._points_and_roofs(choice, ())
@@ -258,18 +236,8 @@ class RooflineModel:
     def _dtypes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for work in WORKLOADS.values() for name in work.dtypes))
 
-    def _sides(
-        self, state: RooflineState, measured: Sequence[Measured]
-    ) -> tuple[Side, Side | None, str]:
-        """Return both GPUs, and why there is no second one although it is chosen."""
-        first = Side(self._rows(state, measured), ceilings_for(state.gpu, measured))
-        if state.beside in {"", state.gpu}:
-            return first, None, ""
-        try:
-            rows = self._rows(replace(state, gpu=state.beside), measured)
-        except InvalidOptionError as error:  # the first one is shown all the same
-            return first, None, f"The second GPU is not drawn. {error}"
-        return first, Side(rows, ceilings_for(state.beside, measured)), ""
+    def _side(self, state: RooflineState, measured: Sequence[Measured]) -> Side:
+        return Side(self._rows(state, measured), ceilings_for(state.gpu, measured))
 
     def _rows(self, state: RooflineState, measured: Sequence[Measured]) -> "pd.DataFrame":
         if not state.operations:

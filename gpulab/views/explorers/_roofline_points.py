@@ -1,12 +1,13 @@
 """The points and the roofs of a GPU in the roofline explorer: recorded, measured or predicted."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpulab import gpus
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
-from gpulab.roofline import Ceilings, ceilings, ceilings_of, predict, table
+from gpulab.core.errors import UnknownNameError
+from gpulab.roofline import Ceilings, ceilings, ceilings_of, table
 from gpulab.views.explorers._scene import Measured
 from gpulab.views.explorers._sources import (
     COMPUTED,
@@ -18,12 +19,13 @@ from gpulab.views.explorers._sources import (
     recording_of,
 )
 from gpulab.workloads import WORKLOADS, recordings
-from gpulab.workloads.sweeps import Point
+from gpulab.workloads.sweeps import Point, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _TIMES = ("measured_s", "plain_s", "refined_s", "compute_s", "memory_s", "launch_s")
+_MEASURED = ("measured_s", "plain_ratio", "refined_ratio", "flops_per_s")
 _N_TABLES_KEPT = 20  # by GPU, type and state of the cache; one of 191 rows takes 140 kB
 
 
@@ -34,7 +36,8 @@ def listed(gpu: str, dtype: str, cache: str, here: Sequence[Point]) -> "pd.DataF
     points of ``HERE`` are among ``here``.
     """
     if gpu.startswith(COMPUTED):
-        return _predicted(gpu.removeprefix(COMPUTED), dtype, cache)
+        spec = gpus.gpu(gpu.removeprefix(COMPUTED))
+        return _predicted(spec.driver_name, dtype, cache)
     if gpu == HERE:
         return _table(here_of(here, "gpu"), dtype, cache)
     if gpu.removeprefix(RECORDED) in recordings.list():
@@ -55,47 +58,19 @@ def _table(known: Sequence[Point], dtype: str, cache: str) -> "pd.DataFrame":
 
 @lru_cache(maxsize=_N_TABLES_KEPT)
 def _predicted(gpu: str, dtype: str, cache: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    columns = table([]).columns
-    rows = [
-        row
+    """Return the predictions for every size of the catalogue, without measured times."""
+    tasks = [
+        Task(work.name, size, dtype, cache=cache)
         for work in WORKLOADS.values()
         if dtype in work.dtypes
         for size in work.sizes
-        for row in _prediction(work.name, size, dtype, gpu, cache)
     ]
-    # Predictions have no measured time, but the figure expects the columns of measured points.
-    return pd.DataFrame(rows).reindex(columns=columns)
-
-
-def _prediction(
-    name: str, size: int, dtype: str, gpu: str, cache: str
-) -> Sequence[dict[str, Any]]:
-    """Return the row of a size, or nothing if the size does not fit into the GPU's memory."""
-    try:
-        plain, refined = (
-            predict(name, size, dtype, gpu, model=model, cache=cache)
-            for model in ("plain", "refined")
-        )
-    except InvalidOptionError:
-        return ()
-    row = {
-        "workload": name,
-        "size": size,
-        "dtype": dtype,
-        "cache": cache,
-        "source": "",
-        "device_name": refined.device_name,
-        "plain_s": plain.duration_s,
-        "refined_s": refined.duration_s,
-        "bound": refined.bound,
-        "arithmetic": refined.arithmetic,
-        "intensity": refined.intensity,
-        "flops": refined.flops,
-        "size_bytes": refined.size_bytes,
-    }
-    return (row,)
+    # Any time will do: what follows from it is left out.
+    points = [
+        Point(task, median_s=1.0, low_s=1.0, high_s=1.0, n_samples=1, device_name=gpu)
+        for task in tasks
+    ]
+    return table(points).assign(source="", **dict.fromkeys(_MEASURED, math.nan))
 
 
 def ceilings_for(gpu: str, measured: Sequence[Measured]) -> Ceilings:

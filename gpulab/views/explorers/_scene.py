@@ -1,6 +1,6 @@
 """The records between an explorer and its model: choices, and steps to measure."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -30,28 +30,22 @@ Step = Task | CeilingsStep
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One choice, the field of the state that it sets, with the text and value of each option.
+    """One choice, the field of the state that it sets, with the values that are offered.
 
-    Its kind is ``"menu"``, ``"slider"``, ``"size"`` for any number between the options, ``"rate"``
-    for an option or a positive number, or ``"several"`` for a list with several selected.
+    Its kind is ``"menu"``, ``"slider"``, ``"size"`` for any number between the first and the last,
+    ``"rate"`` for one of them or a positive number, or ``"several"`` for a list.
     """
 
     name: str
-    label: str
     kind: str
-    options: tuple[tuple[str, Hashable], ...]
-
-    @property
-    def offered(self) -> tuple[Any, ...]:
-        """The values of the options, without their texts."""
-        return tuple(value for _, value in self.options)
+    offered: tuple[Any, ...]
 
     def fits(self, value: Any) -> bool:  # noqa: ANN401 # it is asked whether it fits
         """Return whether a value can be chosen."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if self.kind == "size":
             return isinstance(value, int) and bool(self.offered[0] <= value <= self.offered[-1])
-        if self.kind == "rate" and is_number and len(self.options) > 1:
+        if self.kind == "rate" and is_number and len(self.offered) > 1:
             return bool(value > 0)
         return value in self.offered
 
@@ -72,11 +66,6 @@ class Selector:
                 offered = ", ".join(map(repr, self.offered))
                 raise InvalidOptionError(f"{self.name}={shown(each)}; choose one of {offered}")
         return value
-
-
-def as_options(values: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return options whose texts are their values."""
-    return tuple((value, value) for value in values)
 
 
 def nearest(offered: Sequence[Any], value: object) -> Any:  # noqa: ANN401 # one of what is offered
@@ -133,8 +122,4 @@ class Model(Protocol[State]):
 
     def steps(self, state: State) -> tuple[Step, ...]:
         """Return the steps that the button measures, in order."""
-        ...
-
-    def skips(self, step: Step, measured: Sequence[Measured]) -> bool:
-        """Return whether to skip a step, judging by what was measured before."""
         ...

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpulab.core.foreign_text import one_line
 from gpulab.views.explorers._scene import Measured, Step
+from gpulab.views.explorers._sources import too_long
 from gpulab.workloads.sweeps import Point
 
 _PAUSE_S = 0.02  # between two steps, for messages that arrived during the first
@@ -29,7 +30,6 @@ class MeasurementJob:
         steps: Sequence[Step],
         *,
         measure_step: Callable[[Step], Measured],
-        skips: Callable[[Step, Sequence[Measured]], bool],
         report: Callable[[], object],
         n_done: int = 0,
     ) -> None:
@@ -39,7 +39,7 @@ class MeasurementJob:
         self.error = ""
         self.is_running = False
         self._n_skipped = 0
-        self._measure_step, self._skips, self._report = measure_step, skips, report
+        self._measure_step, self._report = measure_step, report
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -91,7 +91,7 @@ class MeasurementJob:
             self._loop.call_later(_PAUSE_S, self._step)
 
     def _measure(self, step: Step) -> None:
-        if self._skips(step, self.found):
+        if too_long(step, self.found):
             self._n_skipped += 1
         else:
             self.found.append(self._measure_step(step))

@@ -34,20 +34,16 @@ _SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
 _LONGEST_S = 0.05  # short, because virtual times hardly vary
 
 
-def recorded_options(mine: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the recordings as options (text and value): your own and the shipped ones."""
+def recorded_choices(mine: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the recordings that can be chosen: your own and the shipped ones."""
     # The H200's comes before the H100's, because it is the GPU that the lessons speak of.
     names = (*mine, *reversed(recordings.list()))
-    return tuple((f"{name}, recorded", RECORDED + name) for name in names)
+    return tuple(RECORDED + name for name in names)
 
 
-def computed_options() -> tuple[tuple[str, str], ...]:
-    """Return the virtual GPUs as options (text and value)."""
-    return tuple(
-        (f"{name}, {'computed' if gpus.gpu(name).recorded else 'from its data sheet'}", key)
-        for name in gpus.names()
-        for key in (COMPUTED + name,)
-    )
+def computed_choices() -> tuple[str, ...]:
+    """Return the virtual GPUs that can be chosen."""
+    return tuple(COMPUTED + name for name in gpus.names())
 
 
 def recording_of(choice: str) -> recordings.Recording:

@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import (
     MUTED,
-    check_axes,
-    check_frame,
     finish,
     look_of,
     marks,
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from gpulab.views.live._records import Trace
 
 
-SIZE_IN = (9.0, 4.6)
+LOAD_SIZE_IN = (9.0, 4.6)
 UNDER_LOAD = "The GPU under load"
 _NOTICED = 0.02  # a share of the clock; a smaller change is none
 _TIME = "time since the first reading (s)"
@@ -57,7 +55,7 @@ def live(record: "Trace", ax: "Axes") -> "Axes":
     frame = record.to_frame()
     for panel, axes in zip(PANELS, _panels(ax), strict=True):
         _draw(frame, axes, panel, record)
-    if shade_reasons(frame, ax):
+    if _shade_reasons(frame, ax):
         legend = ax.legend(frameon=False, loc="lower right")
         # Otherwise text of the driver between two dollar signs is read as a formula.
         for text in legend.get_texts():
@@ -140,37 +138,8 @@ def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
     )
 
 
-def shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
-    """Shade the times at which the driver gives a reason for a lower clock; return if it does.
-
-    Parameters
-    ----------
-    frame
-        Columns ``time_s`` and ``reasons``.
-    ax
-        Axes whose x axis is the time.
-
-    Raises
-    ------
-    InvalidOptionError
-        If the frame lacks one of the columns.
-
-    Examples
-    --------
-    >>> import matplotlib.pyplot as plt
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"time_s": [0.0, 0.1], "reasons": ["", "power limit"]})
-    >>> figure, ax = plt.subplots()
-    >>> shade_reasons(frame, ax)
-    True
-    >>> plt.close(figure)
-    """
-    check_frame("frame", frame)
-    check_axes(ax)
-    if missing := {"time_s", "reasons"} - set(frame.columns):
-        raise InvalidOptionError(
-            f"frame has no column {min(missing)!r}; give trace.to_frame(), which has it"
-        )
+def _shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:
+    """Shade the times at which the driver gives a reason for a lower clock; return if it does."""
     named = frame["reasons"].fillna("") != ""
     if not named.any():
         return False

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from gpulab import device as gpus
-from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError
+from gpulab.core.errors import ClocksUnavailableError
 from gpulab.core.interrupts import ExitStack
 from gpulab.core.requirements import (
     COUNT_OR_ZERO,
@@ -27,16 +27,15 @@ from gpulab.core.requirements import (
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
-from gpulab.figures import HEIGHT_IN, WIDTH_IN, Figure, provenance
+from gpulab.figures import HEIGHT_IN, SIZE_IN, WIDTH_IN, Figure, check_words, has_provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
-from gpulab.views.live._figure import SIZE_IN, UNDER_LOAD, alt_of, finding_of, live
-from gpulab.views.live._loop import run_load, run_series
+from gpulab.views.live._figure import LOAD_SIZE_IN, UNDER_LOAD, alt_of, finding_of, live
+from gpulab.views.live._loop import run
 from gpulab.views.live._records import Series, Trace
 from gpulab.views.live._stop import Stop
 from gpulab.views.live._view import view_of_trace
-from gpulab.views.plots import check_figure, draw_ladder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,7 +135,15 @@ def load(  # noqa: PLR0913  # all but one are keyword-only
             )
             # A virtual GPU computes a load in a tenth of its time, too fast to follow or to stop.
             is_paced = screen.is_watched and in_use.virtual is not None
-            return run_load(readings, so_far, stop, screen, is_paced=is_paced)
+            return run(
+                readings,
+                so_far,
+                stop,
+                screen,
+                what="readings",
+                n_done=lambda taken: taken[-1].at_s - taken[0].at_s,
+                is_paced=is_paced,
+            )
 
 
 def draw(record: Trace, *, title: str | None = None) -> Figure:
@@ -159,7 +166,7 @@ def draw(record: Trace, *, title: str | None = None) -> Figure:
         record,
         title=f"{title or finding_of(record)}{stopped}",
         alt=alt_of(record),
-        ax_size=SIZE_IN,
+        ax_size=LOAD_SIZE_IN,
     )
 
 
@@ -228,10 +235,12 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     3 results
     """
     with UsersTraceback():
-        given = title if isinstance(title, str) else "its own"
-        check_figure(plot, title=given, alt=alt, ax_size=ax_size)
+        FUNCTION.check(plot=plot)
         if not isinstance(title, str):
             FUNCTION.check(title=title)
+        TEXT.check(alt=alt)
+        SIZE_IN.check(ax_size=ax_size)
+        check_words(title=None, alt=alt, ax_size=None)
         COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
         FUNCTION.or_none.check(gather=gather)
         FLAG.check(progress=progress)
@@ -241,6 +250,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
 
         def figure(record: Series) -> Figure:
             heading = title if isinstance(title, str) else title(record.record)
+            is_silent = source is None and not has_provenance(record.record)
             # In the title and in the description, because a figure may be copied without its text.
             return plots.draw(
                 plot,
@@ -248,7 +258,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
                 title=f"{heading}, {record.stopped}" if record.stopped else heading,
                 alt=f"{alt} {record.stopped.capitalize()}." if record.stopped else alt,
                 ax_size=ax_size,
-                source=_source(record.record, source),
+                source=gpus.current() if is_silent else source,
                 **options,
             )
 
@@ -262,7 +272,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
                 progress=progress,
             )
             so_far = partial(_so_far, gather or _gathered, n_expected)
-            return run_series(iter(results), so_far, stop, screen)
+            return run(iter(results), so_far, stop, screen, what="results")
 
 
 def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> Ladder:  # noqa: ANN401  # passed on
@@ -300,7 +310,7 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
         def figure(record: Series) -> Figure:
             rungs_so_far: Any = record.record
             stopped = f", {record.stopped}," if record.stopped else ""
-            return draw_ladder(
+            return plots.ladder(
                 replace(rungs_so_far, label=f"{label or 'One piece of work'}{stopped}")
             )
 
@@ -310,7 +320,7 @@ def ladder(work: Callable[[], object], *, label: str = "", **options: Any) -> La
             )
             so_far = partial(_so_far, itemgetter(-1), N_RUNGS)
             growing = run_ladder(work, label=label, **options)
-            series_record: Any = run_series(growing, so_far, stop, screen).record
+            series_record: Any = run(growing, so_far, stop, screen, what="results").record
         finished: Ladder = series_record
         return finished
 
@@ -349,13 +359,3 @@ def _gathered(results: list[Any]) -> object:
     import pandas as pd
 
     return pd.DataFrame(results)
-
-
-def _source(record: object, source: object) -> object:
-    if source is not None:
-        return source
-    try:
-        provenance(record)
-    except InvalidOptionError:
-        return gpus.current()
-    return None

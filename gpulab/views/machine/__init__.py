@@ -3,12 +3,11 @@
 from gpulab.views.machine._challenges import (
     CHALLENGES,
     Attempt,
-    MachineState,
     attempt,
     challenge,
 )
 from gpulab.views.machine._code import code
-from gpulab.views.machine._playback import Playback, PlayedCall, PlayedTask, play
+from gpulab.views.machine._playback import Playback, PlayedTask, play
 from gpulab.views.machine._program import (
     BUFFERS,
     LONGEST_US,
@@ -18,6 +17,7 @@ from gpulab.views.machine._program import (
     ProgramOperation,
 )
 from gpulab.views.machine._readings import READING_NAMES, MethodReading, own_readings, readings
+from gpulab.views.machine._runner import PlayedCall
 from gpulab.views.machine._starts import STARTS, methods_of, start
 from gpulab.views.machine._words import operation_words, playback_words, reading_words, time_words
 
@@ -31,7 +31,6 @@ __all__ = [
     "STARTS",
     "Attempt",
     "MachineProgram",
-    "MachineState",
     "MethodReading",
     "Playback",
     "PlayedCall",

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
-from typing import ClassVar
 
 from gpulab.core.requirements import NameOf
-from gpulab.core.serialization import Saved
 from gpulab.views.machine._playback import Playback, PlayedTask, play
 from gpulab.views.machine._program import COPY_KINDS, MachineProgram
 from gpulab.views.machine._readings import TOLERANCE, truth_us
@@ -16,29 +14,6 @@ from gpulab.views.machine._words import time_words
 
 _THREE, _NEAR_THREE = 3.0, 0.15  # three times, to within 5 percent
 _TWO = 2  # kernels and streams of the race
-
-
-@dataclass(frozen=True)
-class Situation:
-    """The input of a challenge's check: a program's run, and the programs tried before."""
-
-    playback: Playback
-    before: Sequence[MachineProgram] = ()
-
-    @property
-    def program(self) -> MachineProgram:
-        """The program that ran."""
-        return self.playback.program
-
-    @cached_property
-    def truth_us(self) -> float:
-        """How long the work takes on the GPU, in microseconds."""
-        return truth_us(self.program)
-
-    @cached_property
-    def has_raced(self) -> bool:
-        """Whether one of the programs tried before has a race."""
-        return any(map(_races, self.before))
 
 
 @lru_cache(maxsize=256)  # each change of a program judges all programs tried before again
@@ -50,13 +25,14 @@ def _races(program: MachineProgram) -> bool:
 class Challenge:
     """A goal to reach by changing a program on the machine.
 
-    ``missing`` returns a sentence about what is missing, or "" once the goal is reached.
+    ``missing`` returns a sentence about what a run lacks, after the programs tried before, or ""
+    once the goal is reached.
     """
 
     name: str
     goal: str
     start: str
-    missing: Callable[[Situation], str]
+    missing: Callable[[Playback, Sequence[MachineProgram]], str]
 
     @property
     def program(self) -> MachineProgram:
@@ -73,29 +49,13 @@ class Attempt:
     said: str
 
 
-@dataclass(frozen=True, slots=True)
-class MachineState(Saved):
-    """The state of the machine explorer for saving: program, challenge and attempts in order."""
-
-    schema: ClassVar[str] = "gpulab.machine/1"
-
-    program: MachineProgram
-    challenge: str = ""
-    tried: tuple[Attempt, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in (self.challenge, *(attempt.challenge for attempt in self.tried)):
-            if name:
-                _CHALLENGE.check(challenge=name)
-
-
-def _stopwatch(situation: Situation) -> str:
-    read_us = situation.playback.stopwatch_us
-    if not situation.program.work:
+def _stopwatch(playback: Playback, _before: object) -> str:
+    read_us = playback.stopwatch_us
+    if not playback.program.work:
         return "There is no work to time."
     if read_us is None:
         return "The stopwatch needs two readings of the clock."
-    true_us = situation.truth_us
+    true_us = truth_us(playback.program)
     # The same tolerance by which the readings of the methods are called right or wrong.
     if abs(read_us - true_us) > TOLERANCE * true_us:
         read, true = time_words(read_us), time_words(true_us)
@@ -103,25 +63,25 @@ def _stopwatch(situation: Situation) -> str:
     return ""
 
 
-def _three_times(situation: Situation) -> str:
-    read_us = situation.playback.events_us
-    if not situation.program.work:
+def _three_times(playback: Playback, _before: object) -> str:
+    read_us = playback.events_us
+    if not playback.program.work:
         return "There is no work to time."
     if read_us is None:
         return "You need two events that nothing waits for, around the kernel."
     # The events may be too far apart in any way: late launches, more kernels, other streams.
-    factor = read_us / situation.truth_us
+    factor = read_us / truth_us(playback.program)
     if abs(factor - _THREE) > _NEAR_THREE:
         return f"The events read {factor:.2g} times the kernel."
     return ""
 
 
-def _hidden_copy(situation: Situation) -> str:
-    copies = situation.playback.tasks_of(*COPY_KINDS)
-    kernels = situation.playback.tasks_of("kernel")
+def _hidden_copy(playback: Playback, _before: object) -> str:
+    copies = playback.tasks_of(*COPY_KINDS)
+    kernels = playback.tasks_of("kernel")
     if not copies or not kernels:
         return "You need a copy and a kernel."
-    if situation.playback.has("race"):
+    if playback.has("race"):
         return "There is a race."
     bare_us = sum(_bare_us(copy, kernels) for copy in copies)
     if bare_us > 0:
@@ -129,27 +89,27 @@ def _hidden_copy(situation: Situation) -> str:
     return ""
 
 
-def _full_queue(situation: Situation) -> str:
-    if any(call.is_queue_full for call in situation.playback.calls):
+def _full_queue(playback: Playback, _before: object) -> str:
+    if any(call.is_queue_full for call in playback.calls):
         return ""
-    return f"No launch has to wait; the queue has room for {situation.program.queue_depth}."
+    return f"No launch has to wait; the queue has room for {playback.program.queue_depth}."
 
 
-def _mended_race(situation: Situation) -> str:
-    operations = situation.program.operations
+def _mended_race(playback: Playback, before: Sequence[MachineProgram]) -> str:
+    operations = playback.program.operations
     streams = {each.stream for each in operations if each.kind == "kernel"}
     kinds = [each.kind for each in operations]
     if kinds.count("kernel") < _TWO:
         return "You need two kernels."
-    if situation.playback.has("race"):
+    if playback.has("race"):
         return "They race. Now mend it with one wait."
     # The goal has two parts: a program without a race counts only if an earlier one had a race.
-    if not situation.has_raced:
+    if not any(map(_races, before)):
         return "No race yet: let both kernels write one buffer, with nothing between them."
     if len(streams) < _TWO:
         return "The kernels share a stream; keep them on two."
     # A remark about the wait means that its event is recorded too late, so that it orders nothing.
-    is_late = situation.playback.has("wait") or situation.playback.is_stuck
+    is_late = playback.has("wait") or playback.is_stuck
     if kinds.count("wait") != 1 or "synchronize" in kinds or is_late:
         return "Mend it with one wait for an event, and nothing else."
     return ""
@@ -214,5 +174,5 @@ def challenge(name: str) -> Challenge:
 def attempt(name: str, playback: Playback, before: Sequence[Attempt]) -> Attempt:
     """Return a run of a program as a judged attempt at a challenge, after the earlier attempts."""
     programs = [each.program for each in before if each.challenge == name]
-    hint = challenge(name).missing(Situation(playback, programs))
+    hint = challenge(name).missing(playback, programs)
     return Attempt(name, playback.program, hint)

@@ -7,29 +7,12 @@ from dataclasses import dataclass
 
 from gpulab.core.errors import VirtualGpuError
 from gpulab.views.machine._program import MachineProgram
-from gpulab.views.machine._runner import MadeCall, Runner, TaskOfCall
+from gpulab.views.machine._runner import PlayedCall, Runner, TaskOfCall
 
 _US = 1e3
 # A deadlock never ends. The picture shows this much of it, and at least half of the rest.
 _STUCK_NS = 20_000
 _ENGINES = {"copy in": "copy in", "copy out": "copy out", "kernel": "compute", "sleep": "compute"}
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedCall:
-    """A call of the host, in microseconds from the start of the program.
-
-    ``place`` is the index of its operation, and ``turn`` counts the repetitions from 0. With
-    ``is_queue_full`` it waited because the launch queue was full.
-    """
-
-    place: int
-    turn: int
-    start_us: float
-    end_us: float
-    waited_us: float
-    is_queue_full: bool
-    is_stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +98,7 @@ def play(program: MachineProgram) -> Playback:
     # Work of other streams that can finish is played to its end, even with a deadlock.
     done_ns = runner.settle()
     end_ns = done_ns + max(_STUCK_NS, done_ns // 2) if cycle else done_ns
-    calls = [_call(call) for call in runner.calls]
+    calls = runner.calls
     if stuck_index is not None:
         now_us = runner.machine.host.now_ns / _US
         stuck = PlayedCall(
@@ -131,15 +114,6 @@ def play(program: MachineProgram) -> Playback:
         None if cycle else _stopwatch_us(runner),
         None if cycle else _events_us(runner),
     )
-
-
-def _call(call: MadeCall) -> PlayedCall:
-    start_us, end_us, waited_us = (
-        time_ns / _US for time_ns in (call.start_ns, call.end_ns, call.waited_ns)
-    )
-    # A queue that was full when the call began may have room by the time of the launch.
-    is_queue_full = call.is_queue_full and call.waited_ns > 0
-    return PlayedCall(call.operation_index, call.turn, start_us, end_us, waited_us, is_queue_full)
 
 
 def _tasks(runner: Runner, done_ns: int, end_ns: int) -> Iterator[PlayedTask]:

@@ -11,18 +11,10 @@ from gpulab.views.machine._program import MachineProgram
 from gpulab.views.machine._runner import Runner
 from gpulab.virtual import GRAPH_GAPS, Capture, Gaps, StreamTask
 
-READING_NAMES = (
-    "naive",
-    "synchronized",
-    "events",
-    "batch / n",
-    "after a sleep",
-    "graph",
-    "calibrated",
-)
 # A reading that differs from the truth by more than this share of it is called wrong.
 TOLERANCE = 0.1
 _US = 1e3
+_GAPS = Gaps()
 # The depth of the launch queue on an H200. The true time does not depend on the program's own
 # queue, which may be so short that launches wait.
 _ROOM_FOR_ALL = 1_022
@@ -66,37 +58,6 @@ def truth_us(program: MachineProgram) -> float:
     runner.work()
     runner.settle()
     return _span_us(runner)
-
-
-def readings(
-    program: MachineProgram, methods: Sequence[str] = READING_NAMES
-) -> tuple[MethodReading, ...]:
-    """Return the reading of timing methods; empty if there is no work, or a deadlock."""
-    if not program.work or waiting_circle(program):
-        return ()
-    true_us = truth_us(program)
-    judged = []
-    for name in methods:
-        value_us, reason = _METHODS[name](program, true_us)
-        reading = MethodReading(name, value_us, true_us)
-        judged.append(MethodReading(name, value_us, true_us, "" if reading.is_right else reason))
-    return tuple(judged)
-
-
-def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
-    """Return what the program's own stopwatch and events read, for one repetition."""
-    program = playback.program
-    if not program.work or playback.is_stuck:
-        return ()
-    true_us = truth_us(program)
-    values_us = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
-    judged = []
-    for name, value_us in values_us.items():
-        if value_us is not None:
-            reading = MethodReading(name, value_us, true_us)
-            why = "too short" if value_us < true_us else "too long"
-            judged.append(MethodReading(name, value_us, true_us, "" if reading.is_right else why))
-    return tuple(judged)
 
 
 def _naive(program: MachineProgram, true_us: float) -> tuple[float, str]:
@@ -178,7 +139,7 @@ def _graph(program: MachineProgram, true_us: float) -> tuple[float | None, str]:
     if not capture.is_joined() or _forgot_a_stream(runner, capture):
         return None, "cannot be captured"
     # The gaps beside an event have other lengths inside a graph, so the floor is another one.
-    value_us = _replayed(runner, capture, start, end) - _graph_floor_us()
+    value_us = _replayed(runner, capture, start, end) - floor_us(GRAPH_GAPS)
     return max(0.0, value_us), "shorter gaps inside" if value_us < true_us else "events cost time"
 
 
@@ -207,16 +168,41 @@ _METHODS: dict[str, _Method] = {
     "graph": _graph,
     "calibrated": _calibrated,
 }
+READING_NAMES = tuple(_METHODS)
 
 
-def floor_us() -> float:
+def readings(
+    program: MachineProgram, methods: Sequence[str] = READING_NAMES
+) -> tuple[MethodReading, ...]:
+    """Return the reading of timing methods; empty if there is no work, or a deadlock."""
+    if not program.work or waiting_circle(program):
+        return ()
+    true_us = truth_us(program)
+    return tuple(_judged(name, *_METHODS[name](program, true_us), true_us) for name in methods)
+
+
+def own_readings(playback: Playback) -> tuple[MethodReading, ...]:
+    """Return what the program's own stopwatch and events read, for one repetition."""
+    program = playback.program
+    if not program.work or playback.is_stuck:
+        return ()
+    true_us = truth_us(program)
+    values_us = {"your stopwatch": playback.stopwatch_us, "your events": playback.events_us}
+    return tuple(
+        _judged(name, value_us, "too short" if value_us < true_us else "too long", true_us)
+        for name, value_us in values_us.items()
+        if value_us is not None
+    )
+
+
+def _judged(name: str, value_us: float | None, reason: str, true_us: float) -> MethodReading:
+    reading = MethodReading(name, value_us, true_us, reason)
+    return replace(reading, reason="") if reading.is_right else reading
+
+
+def floor_us(gaps: Gaps = _GAPS) -> float:
     """Return how much longer a pair of events reads than the one kernel between them, in µs."""
-    gaps = Gaps()
     return (gaps.mark_to_work_ns + gaps.work_to_mark_ns) / _US
-
-
-def _graph_floor_us() -> float:
-    return (GRAPH_GAPS.mark_to_work_ns + GRAPH_GAPS.work_to_mark_ns) / _US
 
 
 def _head_start(runner: Runner, program: MachineProgram) -> None:

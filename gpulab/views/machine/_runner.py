@@ -1,7 +1,7 @@
 """Run the calls of a program on the simulator of the virtual GPU, without torch tensors."""
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpulab.core.errors import VirtualGpuError
@@ -42,15 +42,21 @@ class TaskOfCall(NamedTuple):
     task: StreamTask
 
 
-class MadeCall(NamedTuple):
-    """A call of the host, which waited for a part of its time, perhaps in a full queue."""
+@dataclass(frozen=True, slots=True)
+class PlayedCall:
+    """A call of the host, in microseconds from the start of the program.
 
-    operation_index: int
+    ``place`` is the index of its operation, and ``turn`` counts the repetitions from 0. With
+    ``is_queue_full`` it waited because the launch queue was full.
+    """
+
+    place: int
     turn: int
-    start_ns: int
-    end_ns: int
-    waited_ns: int
+    start_us: float
+    end_us: float
+    waited_us: float
     is_queue_full: bool
+    is_stuck: bool = False
 
 
 class Runner:
@@ -71,7 +77,7 @@ class Runner:
         self.streams = [device.streams[0]]
         self.streams += [device.add_stream() for _ in range(1, program.n_streams)]
         self.tasks: list[TaskOfCall] = []
-        self.calls: list[MadeCall] = []
+        self.calls: list[PlayedCall] = []
         self.checker = Checker()
         self.recorded: dict[str, tuple[StreamTask, Snapshot]] = {}
         self.clock_ns: list[int] = []
@@ -98,7 +104,10 @@ class Runner:
         is_full = operation.runs_on_stream and self._is_full()
         called_ns = getattr(self, f"_{operation.kind.replace(' ', '_')}")(index, turn, operation)
         waited_ns = max(0, host.now_ns - start_ns - called_ns)
-        self.calls.append(MadeCall(index, turn, start_ns, host.now_ns, waited_ns, is_full))
+        # A queue that was full when the call began may have room by the time of the launch.
+        is_full = is_full and waited_ns > 0
+        times_us = (start_ns / _US, host.now_ns / _US, waited_ns / _US)
+        self.calls.append(PlayedCall(index, turn, *times_us, is_full))
 
     def mark(self, stream: SimulatedStream | None = None) -> StreamTask:
         """Record an event of a timing method, on the default stream if no other is given."""

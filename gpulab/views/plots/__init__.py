@@ -6,12 +6,11 @@ source and a text alternative, all computed from the record. Options replace the
 they come from. With axes as second argument it draws on these and returns them.
 """
 
-from gpulab.tracing import draw_timeline
-from gpulab.views.plots._basic import compare_methods, distribution, samples
-from gpulab.views.plots._crossover import crossover, draw_crossover
-from gpulab.views.plots._draw import check_figure, draw
+from gpulab.views.plots._basic import compare_methods, samples
+from gpulab.views.plots._crossover import crossover
+from gpulab.views.plots._draw import draw
 from gpulab.views.plots._frames import bars, line, scatter
-from gpulab.views.plots._ladder import draw_ladder, ladder
+from gpulab.views.plots._ladder import ladder
 from gpulab.views.plots._queue import between_two_events, host_and_gpu
 from gpulab.views.plots._readings import host_times, reading_and_work, readings_in_order
 from gpulab.views.plots._roofline import gaps, roofline
@@ -24,14 +23,9 @@ __all__ = [
     "bars",
     "between_two_events",
     "call_times",
-    "check_figure",
     "compare_methods",
     "crossover",
-    "distribution",
     "draw",
-    "draw_crossover",
-    "draw_ladder",
-    "draw_timeline",
     "gaps",
     "host_and_gpu",
     "host_times",

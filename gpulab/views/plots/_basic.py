@@ -1,4 +1,4 @@
-"""Plots of measurements: samples in order, their distribution, and methods side by side."""
+"""Plots of measurements: samples in order, and methods side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import one_line
-from gpulab.core.requirements import COUNT, Requirement, instance_of, items_of
+from gpulab.core.requirements import instance_of, items_of
 from gpulab.core.units import counted, format_estimate, format_ratio, format_time
 from gpulab.device.measurement import Measurement
 from gpulab.figures import (
@@ -27,18 +27,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-__all__ = ["compare_methods", "distribution", "error_bar", "samples"]
-
-
 _MOST_NAMES = 3  # in a title; more would not fit into its line
 _ROW_IN, _ROWS_MARGIN_IN = 0.5, 1.2
 _FROM_ZERO = 3.0  # times; if rows differ by less, lengths from zero show by how much
-
-_MOST_BINS = 10_000  # far more than a picture has pixels for
-_N_BINS = Requirement(
-    f"a whole number from 1 to {_MOST_BINS:,}",
-    lambda value: COUNT.accepts(value) and value <= _MOST_BINS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +37,6 @@ class _Measurements(Plot):
     """The base of the charts of one or several measurements."""
 
     record: Sequence[Measurement]
-
-    @property
-    def names(self) -> str:
-        """The names of the first measurements, for a title."""
-        names = list(dict.fromkeys(map(_name_of, self.record)))
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return ", ".join(names[:_MOST_NAMES]) + more
-
-    @property
-    def words(self) -> str:
-        return "\n".join(map(self._spread, self.record))
-
-    @staticmethod
-    def _spread(item: Measurement) -> str:
-        low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
-        n_samples = counted(item.n_samples, "sample")
-        return f"{_name_of(item)}: median {_median(item)}, all {n_samples} from {low} to {high}."
 
     @property
     def scale(self) -> tuple[float, str]:
@@ -79,7 +53,19 @@ class _Samples(_Measurements):
 
     @property
     def title(self) -> str:
-        return f"Every sample of {self.names}"
+        names = list(dict.fromkeys(map(_name_of, self.record)))
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return f"Every sample of {', '.join(names[:_MOST_NAMES])}{more}"
+
+    @property
+    def words(self) -> str:
+        return "\n".join(map(self._spread, self.record))
+
+    @staticmethod
+    def _spread(item: Measurement) -> str:
+        low, high = (format_time(pick(item.samples_s)) for pick in (min, max))
+        n_samples = counted(item.n_samples, "sample")
+        return f"{_name_of(item)}: median {_median(item)}, all {n_samples} from {low} to {high}."
 
     def draw(self, ax: "Axes") -> "Axes":
         scale, unit = self.scale
@@ -115,54 +101,6 @@ def samples(
     'Every sample of matmul (virtual NVIDIA H200)'
     """
     return show(_Samples(_as_list(record)), ax, figure)
-
-
-@dataclass(frozen=True, slots=True)
-class _Distribution(_Measurements):
-    n_bins: int
-
-    @property
-    def title(self) -> str:
-        return f"How often {self.names} took how long"
-
-    def draw(self, ax: "Axes") -> "Axes":
-        scale, unit = self.scale
-        values = np.concatenate([item.samples_s for item in self.record]) / scale
-        # The same bins for all measurements, or their counts could not be compared.
-        edges = np.histogram_bin_edges(values, bins=self.n_bins)
-        for item, look in zip(self.record, looks(map(_name_of, self.record)), strict=False):
-            counts, _ = np.histogram(np.array(item.samples_s) / scale, bins=edges)
-            dashes = marks(look, item.source)["linestyle"]
-            ax.stairs(counts, edges, color=look.colour, linestyle=dashes, linewidth=2)
-            median, label = item.median_s / scale, _name_of(item)
-            ax.axvline(median, color=look.colour, linewidth=1.2, label=label)
-        return finish(ax, "Histogram", f"time per call ({unit})", "number of samples")
-
-
-@typed
-def distribution(
-    record: Measurement | Sequence[Measurement],
-    ax: "Axes | None" = None,
-    *,
-    n_bins: int = 30,
-    **figure: Unpack[FigureOptions],
-) -> "Axes | Figure":
-    """Draw a histogram of the samples, with the median as a line.
-
-    Two humps mean two regimes; then the median describes neither.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> from gpulab import plots
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.measure(lambda: a @ a, n_samples=5, label="matmul")
-    >>> plots.distribution(taken).title
-    'How often matmul took how long (virtual NVIDIA H200)'
-    """
-    _N_BINS.check(n_bins=n_bins)
-    return show(_Distribution(_as_list(record), n_bins), ax, figure)
 
 
 class _Methods(_Measurements):

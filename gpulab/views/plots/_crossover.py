@@ -120,10 +120,11 @@ def crossover(
     >>> import gpulab
     >>> from gpulab import plots
     >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
-    >>> plots.crossover(found, title="A matmul").title
-    'A matmul (virtual NVIDIA H200)'
+    >>> plots.crossover(found).title.partition(" (")[0]
+    'matmul float32: from n = 178 on the GPU is faster'
     """
-    return show(_Crossover(record, lines), ax, figure)
+    plot = _Crossover(record, lines)
+    return show(plot, ax, {"source": record.origin, **figure})
 
 
 def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
@@ -132,19 +133,6 @@ def _names(record: Crossover, curves: list[Curve]) -> dict[str, str]:
     short = ("CPU", f"GPU{copies}", "GPU alone")
     named = {curve.name: name for curve, name in zip(curves, short, strict=False)}
     return {f"crossing: {record.crossing}": "", **named}
-
-
-def draw_crossover(record: Crossover, *, lines: bool = True) -> Figure:
-    """Return the figure of a crossover.
-
-    Examples
-    --------
-    >>> import gpulab
-    >>> found = gpulab.crossover("matmul", source="h200-sxm-2026-11")
-    >>> gpulab.plots.draw_crossover(found).title.partition(" (")[0]
-    'matmul float32: from n = 178 on the GPU is faster'
-    """
-    return _Crossover(record, lines).figure(source=record.origin)
 
 
 def _draw_curve(ax: "Axes", curve: Curve, look: Look, scale: float) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from gpulab import device
-from gpulab.core.requirements import TEXT, Requirement
+from gpulab.core.requirements import FUNCTION, TEXT
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.figures import (
     HEIGHT_IN,
@@ -21,8 +21,6 @@ from gpulab.figures import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_PLOT = Requirement("a function of gpulab.plots, or any f(record, ax)", callable)
 
 
 class PlotFunction(Protocol):
@@ -52,7 +50,7 @@ def show(plot: Plot, ax: "Axes | None", options: FigureOptions) -> "Axes | Figur
         options = {**options, "source": device.current()}
     if ax is None:
         return plot.figure(**options)
-    check_words(**{"title": None, "alt": None, "ax_size": None, **options})
+    check_words(title=options.get("title"), alt=options.get("alt"), ax_size=options.get("ax_size"))
     check_axes(ax)
     return plot.draw(ax)
 
@@ -69,26 +67,6 @@ class _OwnPlot(Plot):
 
     def draw(self, ax: "Axes") -> "Axes":
         return self.function(self.record, ax, **self.options)
-
-
-def check_figure(plot: object, *, title: str, alt: str, ax_size: object) -> None:
-    """Raise an error if an argument of :func:`draw` is wrong, before anything is measured.
-
-    Raises
-    ------
-    InvalidOptionError
-        If ``plot`` cannot be called, a text is empty or not a text, or the size is not two
-        lengths.
-
-    Examples
-    --------
-    >>> from gpulab import plots
-    >>> check_figure(plots.line, title="Time", alt="It grows.", ax_size=(9.0, 4.2))
-    """
-    _PLOT.check(plot=plot)
-    TEXT.check(title=title, alt=alt)
-    check_words(title=title, alt=alt, ax_size=None)
-    SIZE_IN.check(ax_size=ax_size)
 
 
 def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
@@ -142,6 +120,8 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     'Two (virtual)'
     """
     with UsersTraceback():
-        check_figure(plot, title=title, alt=alt, ax_size=ax_size)
+        FUNCTION.check(plot=plot)
+        TEXT.check(title=title, alt=alt)
+        SIZE_IN.check(ax_size=ax_size)
         own = _OwnPlot(record, plot, options)
         return own.figure(title=title, alt=alt, ax_size=ax_size, source=source)

@@ -125,18 +125,3 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
         # The lines of the driver's records cross the text.
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85},
     )
-
-
-def draw_ladder(record: Ladder) -> Figure:
-    """Return the figure of a ladder.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     a = torch.ones(64, 64, device="cuda")
-    ...     taken = gpulab.ladder(lambda: a @ a, label="matmul", progress=False)
-    >>> gpulab.plots.draw_ladder(taken).title
-    'matmul by every method (virtual NVIDIA H200)'
-    """
-    return ladder(record)

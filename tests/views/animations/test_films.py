@@ -3,45 +3,22 @@
 import re
 import xml.etree.ElementTree as ET  # it parses only pages that these tests make
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from gpulab import animations
-from gpulab.views.animations import _shipped
 from gpulab.views.animations._film import Film
 from gpulab.views.animations._page import page_of
 from gpulab.views.animations._programs import FILMS
 
 MOST_BYTES, MOST_S = 150_000, 60
-# The virtual GPU computes the matmuls of the double buffer, which takes seconds.
-SLOW = {"double_buffer"}
-each = pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FILMS],
-)
+each = pytest.mark.parametrize("name", FILMS)
 
 
 @cache
 def film_of(name: str) -> Film:
     """Return a film, which is made only once."""
     return FILMS[name]()
-
-
-@pytest.mark.slow
-@each
-def test_shipped_films_are_up_to_date(name: str) -> None:
-    """The shipped film is the one that the virtual GPU gives today."""
-    path = _shipped._FOLDER / f"{name}.json"
-    assert Film.from_json(path.read_text("utf-8")) == film_of(name), "it is old: make animations"
-
-
-@pytest.mark.slow
-def test_films_are_written_into_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``make`` writes a file for each film, from which it can be read."""
-    monkeypatch.setattr(_shipped, "FILMS", {"queue": lambda: film_of("queue")})
-    (path,) = animations.make(tmp_path)
-    assert Film.from_json(path.read_text("utf-8")) == film_of("queue")
 
 
 @pytest.mark.slow

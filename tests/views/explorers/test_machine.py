@@ -155,18 +155,18 @@ def test_a_challenge_remembers_the_attempts() -> None:
     assert (widget.view["goal"], len(explorer.tried)) == ("", 2)
 
 
-def test_the_state_is_saved_and_restored(tmp_path: Path) -> None:
-    """The file restores program, challenge and attempts, and the link restores the program."""
+def test_the_program_is_saved_and_restored(tmp_path: Path) -> None:
+    """The file and the link restore the program."""
     explorer = machine_explorer(challenge="right stopwatch")
     explorer._receive(SYNCHRONIZE)
     path = explorer.save(tmp_path / "machine.json")
     again = machine_explorer(path.read_text("utf-8"))
-    assert again.state == explorer.state
+    assert again.program == explorer.program
     assert eval(explorer.link, {"gpulab": __import__("gpulab")}).program == explorer.program
     with pytest.raises(InvalidOptionError, match=r"its name must end in \.json$"):
         explorer.save(tmp_path / "machine.txt")
-    with pytest.raises(SchemaVersionError, match=r"have the schema 'gpulab.machine/0' and this"):
-        machine_explorer(path.read_text("utf-8").replace("machine/1", "machine/0"))
+    with pytest.raises(SchemaVersionError, match=r"have the schema 'gpulab.program/0' and this"):
+        machine_explorer(path.read_text("utf-8").replace("program/1", "program/0"))
 
 
 def test_settings_are_those_of_the_program() -> None:

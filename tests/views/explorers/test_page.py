@@ -84,7 +84,7 @@ def test_the_page_finds_the_crossings_that_python_finds() -> None:
             assert line["unit"] == fit.unit
             at = [*amounts(state.workload, curve.sizes, state.dtype, fit.unit)]
             assert line["median_s"] == pytest.approx(list(fit.time_s(at)), rel=1e-3)
-        explorer.state = state
+        explorer._state = state
         assert page["code"] == explorer.code
 
 
@@ -107,7 +107,7 @@ def test_the_page_says_of_the_roofline_what_python_says() -> None:
         "roofline", numbers_of(explorer, states), [asdict(state) for state in states]
     )
     for state, page in zip(states, told, strict=True):
-        explorer.state = state
+        explorer._state = state
         frame = explorer.to_frame()
         first = frame[frame["device_name"] == "NVIDIA H200"]
         assert page["n"] == len(first[first["source"] != ""])

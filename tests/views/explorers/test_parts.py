@@ -23,13 +23,13 @@ def test_nearest(offered: tuple[object, ...], value: object, expected: object) -
 
 def test_value_given_by_hand() -> None:
     """A slider takes the nearest number, several values may be one name; others are refused."""
-    slider = Selector("size", "Size", "slider", (("1", 1), ("4", 4)))
-    size = Selector("size", "Size", "size", (("1", 1), ("4", 4)))
-    rate = Selector("link", "Link", "rate", (("its own", None), ("PCIe 3", "PCIe 3")))
+    slider = Selector("size", "slider", (1, 4))
+    size = Selector("size", "size", (1, 4))
+    rate = Selector("link", "rate", (None, "PCIe 3"))
     assert (size.read(3), rate.read(2e10), rate.read(None)) == (3, 2e10, None)
     assert not any(map(size.fits, (5, 0, "3", None)))
     assert not any(map(rate.fits, (-1.0, True, "PCIe 9")))
-    several = Selector("names", "Names", "several", (("a", "a"), ("b", "b")))
+    several = Selector("names", "several", ("a", "b"))
     assert (slider.read(3), several.read("b"), several.read(["a", "b"])) == (4, ("b",), ("a", "b"))
     with pytest.raises(InvalidOptionError) as refused:
         several.read(["a", "c"])

@@ -153,8 +153,8 @@ def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -
         _live.load(at_call(40, fail), duration_s=2)
     partial = error.value.partial  # type: ignore[attr-defined]  # load put it there
     assert partial.stopped_by == "error"
-    kept = f"the {len(partial.readings)} readings before are in its attribute `partial`"
-    assert error.value.__notes__ == [f"gpulab: raised under load; {kept}"]
+    kept = f"the {len(partial.readings)} readings before the error are in its attribute `partial`"
+    assert error.value.__notes__ == [f"gpulab: {kept}"]
     assert "stopped by an error after" in shown.outputs[-1][-1].title
 
 
@@ -388,8 +388,8 @@ def test_a_series_whose_results_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="the work is wrong") as error:
         draw_rising(results())
     assert str(error.value.partial) == "stopped by an error after 3 results"  # type: ignore[attr-defined]  # as above
-    kept = "the 3 results before are in its attribute `partial`"
-    assert error.value.__notes__ == [f"gpulab: raised by what gives the results; {kept}"]
+    kept = "the 3 results before the error are in its attribute `partial`"
+    assert error.value.__notes__ == [f"gpulab: {kept}"]
     assert shown.outputs[0][-1].title.startswith("Rising, stopped by an error after 3 results")
 
 
@@ -408,7 +408,9 @@ def test_a_failure_before_the_first_result() -> None:
     """If the first result fails, the note says that nothing was kept."""
     with pytest.raises(ValueError, match="the work is wrong") as error:
         draw_rising(fail() for _ in range(2))
-    assert error.value.__notes__ == ["gpulab: raised by what gives the results; nothing was kept"]
+    assert error.value.__notes__ == [
+        "gpulab: nothing was kept; the error came before the first of the results"
+    ]
 
 
 def test_a_series_must_be_described() -> None:

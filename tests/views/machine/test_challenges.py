@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.core.errors import SchemaVersionError, UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.views.machine import (
     CHALLENGES,
     Attempt,
     MachineProgram,
-    MachineState,
     ProgramOperation,
     attempt,
     challenge,
@@ -129,16 +128,6 @@ def test_what_is_missing_is_said(
 ) -> None:
     """Each way to fail has its own sentence."""
     assert judged(name, program, *before) == said
-
-
-def test_the_state_is_saved_with_what_was_tried() -> None:
-    """A state with its attempts survives JSON, and another version is refused."""
-    state = MachineState(MENDED, "race", (Attempt("race", RACING, "They race."),))
-    assert MachineState.from_json(state.to_json()) == state
-    with pytest.raises(SchemaVersionError, match=r"have the schema 'gpulab.machine/0'"):
-        MachineState.from_json(state.to_json().replace("machine/1", "machine/0"))
-    with pytest.raises(UnknownNameError, match=r"^unknown challenge 'rase'; did you mean 'race'"):
-        replace(state, challenge="rase")
 
 
 def test_unknown_names_are_refused() -> None:

@@ -74,7 +74,6 @@ class Card:
 CARD = Card("virtual", "NVIDIA H200")
 EVERY_PLOT: list[tuple[Callable[..., Axes], Any]] = [
     (plots.samples, [EVENTS, NAIVE]),
-    (plots.distribution, [EVENTS, NAIVE]),
     (plots.compare_methods, [EVENTS, NAIVE]),
     (plots.scaling, SIZES),
     (plots.call_times, CALLS_S),
@@ -168,14 +167,6 @@ def test_a_slow_machine_gets_no_warning_for_a_legend(
     plots.samples([EVENTS, NAIVE], ax)
     monkeypatch.setattr(time, "perf_counter", lambda: next(seconds))
     ax.figure.savefig(io.BytesIO())
-
-
-def test_distribution_counts_every_sample_once(ax: Axes) -> None:
-    """The counts of each measurement add up to its number of samples."""
-    plots.distribution([EVENTS, NAIVE], ax, n_bins=7)
-    counts = [sum(patch.get_data()[0]) for patch in ax.patches]
-    assert counts == [41, 41]
-    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([22.0, 5.5])
 
 
 def test_methods_are_rows_with_interval_and_text(ax: Axes) -> None:

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab.roofline.scaling import crossover
 from gpulab.views.plots import crossover as plot
-from gpulab.views.plots import draw_crossover
 from gpulab.workloads.sweeps import Point
 from tests.roofline.scaling.test_crossover import ALL, ON_CPU, ON_GPU, SIZES
 
@@ -98,7 +97,7 @@ def test_fits_are_dotted_and_follow_their_curves(ax: Axes) -> None:
 
 def test_the_figure_reads_as_text() -> None:
     """The title has the finding and both sources, and the caption has the crossing."""
-    shown = draw_crossover(crossover("add", source=ALL))
+    shown = plot(crossover("add", source=ALL))
     finding, devices = shown.title.split(" (")
     assert finding == "add float32: from n = 16,700 on the GPU is faster"
     assert devices == "CPU Some CPU, recorded; GPU NVIDIA H200, recorded)"
@@ -121,7 +120,7 @@ def test_the_title_says_which_side_is_always_ahead(gpu_s: float, finding: str) -
     record = crossover("add", source=ALL)
     times = (gpu_s,) * len(record.gpu.sizes)
     gpu = replace(record.gpu, median_s=times, low_s=times, high_s=times)
-    found = draw_crossover(replace(record, gpu=gpu, bare=gpu))
+    found = plot(replace(record, gpu=gpu, bare=gpu))
     assert found.title.startswith(f"add float32: {finding} (")
 
 
@@ -129,7 +128,7 @@ def test_the_caption_contains_doubts() -> None:
     """The caption contains the doubts, because a figure may be copied without its record."""
     record = crossover("add", source=ALL)
     waited = replace(record, cpu=replace(record.cpu, waits=((2**10, 8.1e-3),)))
-    assert draw_crossover(waited).caption == (
+    assert plot(waited).caption == (
         "Where the GPU gets ahead of the CPU: n = 16,700 [16,700, 16,700].\n"
         "Dotted lines are the fits of a fixed cost and a slope.\n"
         "Doubtful: the host had too few free cores: waits for a core are part of 1 of 8 CPU times "

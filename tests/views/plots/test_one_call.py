@@ -37,12 +37,6 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         ),
     ),
     (
-        plots.distribution,
-        EVENTS,
-        "How often events took how long",
-        "events: median 22.0 µs [21.3, 22.7], all 41 samples from 20.0 µs to 24.0 µs.",
-    ),
-    (
         plots.compare_methods,
         [EVENTS, NAIVE],
         "events reads 4 times as much as naive",

@@ -20,7 +20,7 @@ export function showPage(Explorer, mark) {
 // layout of the reader, the widget asks for the numbers and shows the explorer itself.
 export function rendering(Explorer) {
   return ({ model, el }) => {
-    const mark = model.get("mark"),
+    const { mark } = model.get("view"),
       mine = () => known.explorers.filter(explorer => explorer.mark === mark);
     let own = null;
     const receive = message => {

@@ -127,7 +127,7 @@ export class Explorer {
     this.patience.begin();
   }
 
-  receive({ numbers, state, progress, note }) {
+  receive({ numbers, state, progress }) {
     this.patience.end();
     if (numbers) merge(this.data, numbers);
     const isNew = state && JSON.stringify(state) !== JSON.stringify(this.state);
@@ -136,7 +136,7 @@ export class Explorer {
     this.settle();
     if (this.lacks(this.state)) return;
     this.update(numbers && !progress ? this.moveMs : 0);
-    const sentence = note || (isNew ? "Chosen by code." : this.sentence?.());
+    const sentence = isNew ? "Chosen by code." : this.sentence?.();
     if (sentence) this.frame.say(sentence);
     this.sentence = null;
   }
