@@ -191,7 +191,6 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
     "roofline.predict(name)": lambda: "add",
     "exercises.compare(name)": lambda: "01.naive",
     "recordings.load(name)": lambda: recordings.list()[0],
-    "recordings.read(path)": lambda: _folder() / "none.jsonl",
     "recordings.compare(a)": lambda: record("Recording"),
     "recordings.compare(b)": lambda: record("Recording"),
     "plots.call_times(record)": lambda: [1e-6, 2e-6],

@@ -9,9 +9,18 @@ from gpulab.core import interrupts
 from gpulab.core.disk import GrowingFile
 from gpulab.core.errors import NotSavedError, RecordingError
 from gpulab.core.units import counted
-from gpulab.workloads import recordings
-from gpulab.workloads.recordings import Recording, Row
-from gpulab.workloads.sweeps import Journal, Point
+from gpulab.workloads.recordings import Recording
+from gpulab.workloads.sweeps import (
+    FileContents,
+    Journal,
+    Point,
+    Row,
+    as_line,
+    read_recording,
+    seal,
+    section_line,
+    unsealed,
+)
 
 LEFT_OUT = "left_out"  # the section that says what was not measured, and why
 
@@ -41,7 +50,7 @@ class OpenRecording:
         """Write a section."""
         self.sections[name] = tuple(rows)
         self.left_out.pop(name, None)
-        self.file.append(recordings.as_line(recordings.section_line(name, rows)))
+        self.file.append(as_line(section_line(name, rows)))
 
     def add_left_out(self) -> None:
         """Write what is missing and why, also from earlier runs."""
@@ -55,7 +64,7 @@ class OpenRecording:
         )
 
 
-def read_earlier(path: Path) -> recordings.RecordingContents:
+def read_earlier(path: Path) -> FileContents:
     """Return what an earlier run has written; nothing if there is no file.
 
     Raises `RecordingError` if it is no recording, or was changed after it was finished.
@@ -67,8 +76,8 @@ def read_earlier(path: Path) -> recordings.RecordingContents:
         )
     # tempfile creates empty files, and writing to one loses nothing.
     if path.exists() and path.stat().st_size:
-        return recordings.read(path, unfinished=True)
-    return recordings.RecordingContents({})
+        return read_recording(path, unfinished=True)
+    return FileContents({})
 
 
 @interrupts.contextmanager
@@ -109,7 +118,7 @@ def _kept_in_memory(log: OpenRecording) -> Iterator[None]:
         ) from error
 
 
-def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
+def _left_out(before: FileContents) -> dict[str, str]:
     # After "left out" was written, a later run may have measured the point and then been killed.
     measured = before.points.keys() | before.sections.keys()
     rows = before.sections.get(LEFT_OUT, ())
@@ -119,7 +128,7 @@ def _left_out(before: recordings.RecordingContents) -> dict[str, str]:
 
 def _unseal(file: GrowingFile) -> str:
     """Remove the checksum and an incomplete last line, and return the text that is left."""
-    body = recordings.unsealed(file.read().decode())
+    body = unsealed(file.read().decode())
     # Counted in bytes, as names may contain other characters than ASCII.
     file.cut(len(body.encode()))
     return body
@@ -127,5 +136,5 @@ def _unseal(file: GrowingFile) -> str:
 
 def _seal(file: GrowingFile) -> None:
     if body := _unseal(file):
-        file.append(recordings.seal(body))
+        file.append(seal(body))
         file.sync()

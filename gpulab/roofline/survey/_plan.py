@@ -18,8 +18,7 @@ from gpulab.gpus.provenance import device_label
 from gpulab.roofline.survey import _transfers
 from gpulab.roofline.survey._journal import LEFT_OUT, read_earlier
 from gpulab.workloads import WORKLOADS, Workload
-from gpulab.workloads.recordings import RecordingContents, Row
-from gpulab.workloads.sweeps import Effort, Point, Task
+from gpulab.workloads.sweeps import Effort, FileContents, Point, Row, Task
 
 # The eight workloads of the crossover, which are also measured on one thread of the CPU.
 _ONE_THREAD = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
@@ -336,7 +335,7 @@ def plan(
     )
 
 
-def _done(before: RecordingContents) -> set[str]:
+def _done(before: FileContents) -> set[str]:
     """Return keys and names of what need not be measured again; failed points are tried again."""
     points = {key for key, point in before.points.items() if point.ok}
     return points | {*before.sections} - {LEFT_OUT}

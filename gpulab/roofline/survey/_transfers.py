@@ -8,7 +8,7 @@ import torch
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work
 from gpulab.timing import measure
-from gpulab.workloads.recordings import Row
+from gpulab.workloads.sweeps import Row
 
 _SIZES = tuple(1024 * 4**power for power in range(10))  # 1 KiB to 256 MiB
 _N_QUICK = 3

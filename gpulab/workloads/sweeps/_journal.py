@@ -51,11 +51,12 @@ class FileContents:
     """The contents of a file: the facts about the machine, its points and its sections.
 
     Points are by the key of their task. If a task comes twice, the later line counts, because a
-    failed task may have been tried again. A sweep has no sections.
+    failed task may have been tried again. A sweep has no sections, and a recording no
+    :class:`FunctionPoint`.
     """
 
     provenance: Row
-    points: dict[str, Point | FunctionPoint] = field(default_factory=dict)
+    points: dict[str, Any] = field(default_factory=dict)
     sections: dict[str, tuple[Row, ...]] = field(default_factory=dict)
 
 

@@ -100,7 +100,7 @@ class Sweep:
         """
         PATH.check(path=path)
         found = read(path)
-        return cls(tuple(found.points.values()), found.provenance)  # type: ignore[arg-type]  # as below
+        return cls(tuple(found.points.values()), found.provenance)
 
     def failures(self) -> tuple[Point | FunctionPoint, ...]:
         """Return the points with an error instead of a time."""
@@ -238,7 +238,7 @@ class RunningSweep:
         """Return the sweep as it ended."""
         return Sweep(
             # In the order of the tasks: workers may have finished in another one.
-            tuple(self._points[key] for key in self._tasks if key in self._points),  # type: ignore[arg-type]  # one kind
+            tuple(self._points[key] for key in self._tasks if key in self._points),
             self._provenance,
             tuple(
                 task.setting if isinstance(task, FunctionTask) else task
