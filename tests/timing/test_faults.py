@@ -12,6 +12,7 @@ import gpulab
 from gpulab import clocks
 from gpulab.core.errors import ClocksUnavailableError
 from gpulab.device.work import Work
+from gpulab.timing import MeasurementOptions
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 
 MESSAGE = "CUDA error: device-side assert triggered"
@@ -159,7 +160,7 @@ def test_the_time_that_has_passed_never_gets_less(monkeypatch: pytest.MonkeyPatc
         passed_s.append(elapsed_s)
         return 1
 
-    rule = StoppingRule(precision=0.01, max_time_s=1, n_least=100)
+    rule = StoppingRule(options=MeasurementOptions(), n_least=100)
     monkeypatch.setattr(time, "perf_counter", lambda: next(times_s))
     taken: list[int] = []
     ended = take_in_turns(

@@ -7,7 +7,7 @@ GPU writes its own. Both have the same types, with the host's calls on the same 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Protocol, Self
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -19,28 +19,15 @@ from gpulab.tracing.profiling._cupti import is_detachable
 from gpulab.tracing.profiling._kineto import KinetoSession, is_prepared, obstacle
 from gpulab.tracing.profiling._records import Records
 
+if TYPE_CHECKING:
+    from gpulab.virtual import SimulatorSession
+
 __all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
 
 
 # Parts of a C++ name that nearly every kernel of PyTorch has.
 _NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
 _NAME_LENGTH = 60
-
-
-class _RecordSource(Protocol):
-    """A session that records activity: enter it, run the work, leave it, then read."""
-
-    source: str
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, _kind: object = None, error: BaseException | None = None, _trace: object = None
-    ) -> None: ...
-
-    def now_ns(self) -> int: ...
-
-    def read(self) -> tuple[list[ActivityRecord], list[HostCall]]: ...
 
 
 def capture(work: Work) -> Records:
@@ -111,7 +98,7 @@ def short_name(name: str) -> str:
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
-def open_source(in_use: device.Device) -> _RecordSource:
+def open_source(in_use: device.Device) -> "KinetoSession | SimulatorSession":
     """Return a new session that records this GPU; enter it with ``with``."""
     if in_use.virtual is None:
         return KinetoSession()
@@ -121,7 +108,7 @@ def open_source(in_use: device.Device) -> _RecordSource:
 
 
 def split_by_window(
-    source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
+    source: "KinetoSession | SimulatorSession", device_name: str, windows: list[tuple[int, int]]
 ) -> list[Records]:
     """Return one :class:`Records` for each window of the host's time, of a closed session.
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Protocol
 
 import torch
 from filelock import FileLock, Timeout
@@ -37,15 +36,6 @@ TASK = instance_of(Task, "a Task, such as tasks_of() makes")
 _INDEX_BYTES = 8
 _LOCK_POLL_S = 0.02  # Ctrl-C is delivered between two tries
 _SEED = 0  # all points of a workload get the same random numbers
-
-
-class OnDevice(Protocol):
-    """A task that runs on the GPU or on the CPU."""
-
-    @property
-    def on(self) -> str:
-        """``"gpu"`` or ``"cpu"``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +64,9 @@ def check(task: Task) -> None:
 def measure_point(task: Task, effort: Effort) -> Point:
     """Return the point of a task, measured now on the GPU in use or on the CPU."""
     check(task)
-    instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)
     # The device first: the lock is for the GPU that is then in use, or for the CPU.
-    with outside() if task.on == "cpu" else device.active(), device_lock(task):
+    with outside() if task.on == "cpu" else device.active(), device_lock(task.on):
         try:
             if task.dtype not in work.dtypes:
                 return failed(task, f"{task.workload} has no kernel for {task.dtype} here")
@@ -171,22 +160,22 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
     with timing.cpu_threads(task.n_threads):
         _pay_for_first_use(task, work)
         inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
-        taken = timing.take_cpu_samples(
+        samples_s = timing.take_cpu_samples(
             work.problem(task.size).work(inputs),
             precision=effort.precision,
             max_time_s=effort.max_time_s,
         )
     source, device_name = _device_of(task)
-    low_s, high_s = stats.median_interval(taken.samples_s)
+    low_s, high_s = stats.median_interval(samples_s)
     return Point(
         task,
-        median_s=median(taken.samples_s),
+        median_s=median(samples_s),
         low_s=low_s,
         high_s=high_s,
-        n_samples=len(taken.samples_s),
+        n_samples=len(samples_s),
         source=source,
         device_name=device_name,
-        findings=tuple(finding.code for finding in examine_samples(taken.samples_s)),
+        findings=tuple(finding.code for finding in examine_samples(samples_s)),
         taken_at=_host.utc_now(),
     )
 
@@ -253,13 +242,13 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
 # Not gpulab.core.interrupts.contextmanager, which delays Ctrl-C: this may wait for another
 # process, and Ctrl-C must end that wait.
 @contextlib.contextmanager
-def device_lock(task: OnDevice) -> Iterator[None]:
-    """Lock the task's hardware inside the block, after other sweeps of this user released it.
+def device_lock(on: str) -> Iterator[None]:
+    """Lock the GPU or the CPU inside the block, after other sweeps of this user released it.
 
     The operating system releases the lock when the process ends, in any way. Programs other than
     sweeps do not use it. A virtual GPU belongs to one process, so it is not locked.
     """
-    name = _hardware_id(task)
+    name = _hardware_id(on)
     if name is None:
         yield
         return
@@ -301,8 +290,8 @@ def lock_file(name: str) -> Path:
     return state_folder() / f"{socket.gethostname()}-{name}.lock"
 
 
-def _hardware_id(task: OnDevice) -> str | None:
-    if task.on == "cpu":
+def _hardware_id(on: str) -> str | None:
+    if on == "cpu":
         return "cpu"
     if device.current().virtual is not None:
         return None

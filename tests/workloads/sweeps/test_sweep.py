@@ -23,7 +23,6 @@ import gpulab
 from gpulab import timing, workloads
 from gpulab.core.errors import InvalidOptionError, NoGpuError, SchemaVersionError, UnknownNameError
 from gpulab.device import _probe
-from gpulab.timing import _cpu
 from gpulab.virtual import VirtualGpu
 from gpulab.workloads.sweeps import (
     Point,
@@ -135,7 +134,7 @@ def test_threads_are_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def walls(_work: Callable[[], object], **_: float) -> Any:  # noqa: ANN401  # as the original
         seen.append(torch.get_num_threads())
-        return _cpu.CpuSamples((0.001,), 1)
+        return (0.001,)
 
     monkeypatch.setattr(timing, "take_cpu_samples", walls)
     before = torch.get_num_threads()
@@ -164,9 +163,9 @@ def test_cpu_pays_for_first_use_at_the_smallest_size(monkeypatch: pytest.MonkeyP
     def problem(size: int) -> Any:  # noqa: ANN401  # a stand-in with another call
         return replace(add.problem(size), call=lambda *_: called.append(size))
 
-    def sampled(work: Callable[[], object], **_: float) -> _cpu.CpuSamples:
+    def sampled(work: Callable[[], object], **_: float) -> tuple[float, ...]:
         work()
-        return _cpu.CpuSamples((0.001,), 1)
+        return (0.001,)
 
     monkeypatch.setattr(_measure_point, "workload", lambda _: replace(add, problem=problem))
     monkeypatch.setattr(timing, "take_cpu_samples", sampled)
@@ -435,12 +434,12 @@ def test_processes_take_turns_at_hardware(
 
     def walls(_work: object, **_: float) -> Any:  # noqa: ANN401  # as the original
         seen.append(is_free("cpu"))
-        return _cpu.CpuSamples((0.001,), 1)
+        return (0.001,)
 
     monkeypatch.setattr(timing, "take_cpu_samples", walls)
     take(Task("add", 64, on="cpu"))
     assert (seen, is_free("cpu")) == ([False], True)
-    with _measure_point.device_lock(Task("add", 64)):
+    with _measure_point.device_lock("gpu"):
         assert is_free("cpu")
 
 
@@ -463,7 +462,7 @@ def test_ctrl_c_ends_the_wait_for_another_process(
     with (
         FileLock(_measure_point.lock_file("cpu")),
         pytest.raises(KeyboardInterrupt),
-        _measure_point.device_lock(Task("add", 64, on="cpu")),
+        _measure_point.device_lock("cpu"),
     ):
         pytest.fail("two measure at a time")
     assert (presses, signal.getsignal(signal.SIGINT)) == (["Ctrl-C"], before)
