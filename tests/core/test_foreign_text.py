@@ -324,7 +324,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "Explorer": spoiled_explorer,
     "Figure": lambda text: plots.draw(plots.samples, MEASUREMENT, title=text, alt=f"x {text}"),
     "ladder Figure": lambda text: plots.draw_ladder(dataclasses.replace(LADDER, label=text)),
-    "timeline Figure": lambda text: plots.draw_timeline(spoiled(TIMELINE, text)),
+    "timeline Figure": lambda text: plots.timeline(spoiled(TIMELINE, text)),
     "crossover Figure": lambda text: plots.draw_crossover(spoiled_crossover(text)),
     "live Figure": lambda text: draw_live(spoiled(TRACE, text)),
     "Verdict": lambda text: Verdict(ok=True, message=text),

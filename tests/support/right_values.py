@@ -78,7 +78,6 @@ _RECORDS: dict[str, Callable[[], Any]] = {
     "Sweep": lambda: _on_gpu(lambda _: sweeps.sweep(_tasks(), progress=False)),
     "Task": lambda: _tasks()[0],
     "Point": lambda: record("Sweep").points[0],
-    "Effort": sweeps.Effort,
     "Trace": lambda: _on_gpu(lambda work: gpulab.live.load(work, duration_s=0.2, progress=False)),
     "Series": lambda: gpulab.live.Series((1, 2), [1, 2]),
     "Reading": lambda: clocks.Reading(0.0, sm_mhz=1980, reasons=()),

@@ -9,12 +9,12 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.figures import look_of
+from gpulab.figures import Figure, look_of
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
 from gpulab.tracing._spans import SPAN_KINDS, Span
-from gpulab.views.plots import draw_timeline, timeline
+from gpulab.views.plots import timeline
 from tests.support.spans import US, host, mark, work
 
 SHOWN = Timeline(
@@ -30,6 +30,11 @@ SHOWN = Timeline(
     "NVIDIA H200",
     (CounterSeries("memory", "B", 0, (0.0, 150 * US), (1024.0, 512.0)),),
 )
+
+
+def draw_timeline(record: Timeline, **options: str) -> Figure:
+    """Return the figure of a timeline, with the series below its lanes."""
+    return timeline(record, series=True, **options)
 
 
 @pytest.fixture

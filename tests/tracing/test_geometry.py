@@ -23,7 +23,7 @@ def test_all_is_drawn_when_there_is_room() -> None:
         max_bars=3,
     )
     bars = shown.bars
-    assert bars.name == ("launch", "kernel", "kernel")
+    assert tuple(bars.name) == ("launch", "kernel", "kernel")
     assert bars.start_s == pytest.approx([0, 4 * US, 8 * US])
     assert bars.busy_s == pytest.approx([5 * US, 2 * US, 2 * US])
     assert bars.row.tolist() == [0, 1, 1]
@@ -69,7 +69,7 @@ def test_bars_never_get_fewer_than_rows() -> None:
 def test_group_is_named_after_the_longest_kind() -> None:
     """A group has the name of the kind with the most time, not with the most spans."""
     spans = [host("launch", 0, 1), host("launch", 1, 2), host("wait", 2, 9), host("host", 99, 100)]
-    assert drawing(timeline(*spans), max_bars=2).bars.name == (
+    assert tuple(drawing(timeline(*spans), max_bars=2).bars.name) == (
         "3 spans, mostly wait",
         "host",
     )

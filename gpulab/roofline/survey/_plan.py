@@ -17,8 +17,9 @@ from gpulab.core.units import counted, format_time
 from gpulab.gpus.provenance import device_label
 from gpulab.roofline.survey import _transfers
 from gpulab.roofline.survey._journal import LEFT_OUT, read_earlier
+from gpulab.timing import MeasurementOptions
 from gpulab.workloads import WORKLOADS, Workload
-from gpulab.workloads.sweeps import Effort, FileContents, Point, Row, Task
+from gpulab.workloads.sweeps import FileContents, Point, Row, Task
 
 # The eight workloads of the crossover, which are also measured on one thread of the CPU.
 _ONE_THREAD = ("matmul", "add", "exp", "sum", "sort", "fft", "conv3x3", "softmax")
@@ -43,7 +44,7 @@ _CPU_FLOPS, _CPU_BYTES = 2e11, 1e10
 _DRAWN_BYTES = 1e9
 _MOST_BEYOND = 20
 TOO_LONG = "one call takes too long"
-EFFORT = Effort(precision=0.02, max_time_s=0.2)
+EFFORT = MeasurementOptions(precision=0.02, max_time_s=0.2)
 _PER_MINUTE_S = 60
 _QUICK_SHARE = 4  # a quick survey divides the seconds of a section by this
 

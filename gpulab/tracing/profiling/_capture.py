@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpulab import device
-from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device.work import Work
 from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.tracing.profiling._cupti import is_detachable
@@ -22,7 +21,7 @@ from gpulab.tracing.profiling._records import Records
 if TYPE_CHECKING:
     from gpulab.virtual import SimulatorSession
 
-__all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
+__all__ = ["capture", "leaves_no_trace", "short_name"]
 
 
 # Parts of a C++ name that nearly every kernel of PyTorch has.
@@ -54,24 +53,12 @@ def capture(work: Work) -> Records:
         return split_by_window(source, in_use.name, [window])[0]
 
 
-def why_unusable() -> str | None:
-    """Return why there are no activity records of the GPU in use, or None if there are.
-
-    It records one session to find out. Each call therefore takes as long as a session.
-    """
-    # PyTorch and the driver have no call that says so beforehand: a container without the right
-    # to read CUPTI's records starts a session without an error, and only the records are missing.
-    try:
-        capture(lambda: None)
-    except (ProfilerBusyError, ProfilerUnavailableError) as error:
-        return str(error)
-    return None
-
-
 def leaves_no_trace() -> bool:
     """Return whether a session leaves launches as fast as before and disturbs no other session.
 
-    It says nothing about whether the session gives records; see :func:`why_unusable`.
+    It says nothing about whether the session gives records. PyTorch and the driver have no call
+    that says so beforehand: a container without the right to read CUPTI's records starts a session
+    without an error, and only the records are missing.
     """
     if device.current().virtual is not None:
         return True

@@ -6,7 +6,6 @@ source and a text alternative, all computed from the record. Options replace the
 they come from. With axes as second argument it draws on these and returns them.
 """
 
-from gpulab.tracing import draw_timeline
 from gpulab.views.plots._basic import compare_methods, distribution, samples
 from gpulab.views.plots._crossover import crossover, draw_crossover
 from gpulab.views.plots._draw import check_figure, draw
@@ -31,7 +30,6 @@ __all__ = [
     "draw",
     "draw_crossover",
     "draw_ladder",
-    "draw_timeline",
     "gaps",
     "host_and_gpu",
     "host_times",

@@ -3,7 +3,7 @@
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import FileContents, Journal, Row
-from gpulab.workloads.sweeps._measure_point import Effort, measure_point
+from gpulab.workloads.sweeps._measure_point import measure_point
 from gpulab.workloads.sweeps._recording_file import (
     as_line,
     read_recording,
@@ -26,7 +26,6 @@ from gpulab.workloads.sweeps._tasks import (
 __all__ = [
     "CACHES",
     "TRANSFERS",
-    "Effort",
     "FileContents",
     "FunctionPoint",
     "HasPoints",

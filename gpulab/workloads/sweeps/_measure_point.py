@@ -9,7 +9,6 @@ import socket
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -20,11 +19,11 @@ from gpulab import device, stats, timing
 from gpulab.core.disk import state_folder
 from gpulab.core.errors import DoesNotFitError, FlushMemoryError
 from gpulab.core.interrupts import ExitStack, contextmanager, step
-from gpulab.core.requirements import SECONDS, SHARE, instance_of
+from gpulab.core.requirements import instance_of
 from gpulab.core.units import format_bytes
 from gpulab.device import outside
 from gpulab.device.measurement import Measurement
-from gpulab.timing import examine_samples, find_method, measure
+from gpulab.timing import MeasurementOptions, examine_samples, find_method, measure
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Workload, workload
 from gpulab.workloads._problem import Whole
@@ -38,21 +37,6 @@ _LOCK_POLL_S = 0.02  # Ctrl-C is delivered between two tries
 _SEED = 0  # all points of a workload get the same random numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """When a measurement stops: at this precision of its median, or after this many seconds.
-
-    The precision is half the width of the median's interval, as a share of the median.
-    """
-
-    precision: float = 0.01
-    max_time_s: float = 0.3
-
-    def __post_init__(self) -> None:
-        SHARE.check(precision=self.precision)
-        SECONDS.check(max_time_s=self.max_time_s)
-
-
 def check(task: Task) -> None:
     """Refuse an object that is not a task, and a task of an unknown workload or method."""
     TASK.check(task=task)
@@ -61,8 +45,12 @@ def check(task: Task) -> None:
         find_method(task.method)
 
 
-def measure_point(task: Task, effort: Effort) -> Point:
-    """Return the point of a task, measured now on the GPU in use or on the CPU."""
+def measure_point(task: Task, effort: MeasurementOptions) -> Point:
+    """Return the point of a task, measured now on the GPU in use or on the CPU.
+
+    ``effort`` says when the samples end, by ``precision`` and ``max_time_s``; the task has the
+    other options.
+    """
     check(task)
     work = workload(task.workload)
     # The device first: the lock is for the GPU that is then in use, or for the CPU.
@@ -94,7 +82,7 @@ def _device_of(task: Task) -> tuple[str, str]:
     return gpu.source, gpu.name
 
 
-def _on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _on_gpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     with _without_values(device.current()):
         return _timed_on_gpu(task, work, effort)
 
@@ -114,7 +102,7 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
         machine.limits = before
 
 
-def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _timed_on_gpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     problem = work.problem(task.size)
     _require(least_bytes(work, task), _host.free_gpu_bytes(), "the GPU")
     inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
@@ -152,7 +140,7 @@ def _point(task: Task, measured: Measurement) -> Point:
     )
 
 
-def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _on_cpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     # A GPU raises an error when memory runs out, but an operating system may kill the process.
     # So on the host the memory of the result is counted too.
     needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
