@@ -20,13 +20,6 @@ class Ticking:
         self.n_calls += 1
 
 
-def test_cpu_warms_up_until_steady(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slow first CPU calls are not sampled, and ten steady samples are enough."""
-    work = Ticking(monkeypatch, 0.5, 0.02, 0.002, 0.001)
-    samples_s = _cpu.take_cpu_samples(work, precision=0.01, max_time_s=1.0)
-    assert samples_s == pytest.approx([0.001] * 10)
-
-
 def test_cpu_times_short_work_in_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short CPU work is looped until an interval takes 20 µs, and a sample is one call's share."""
     work = Ticking(monkeypatch, 1.5e-6)

@@ -116,22 +116,6 @@ def test_engine_in_use() -> None:
     assert (device.start_s, device.end_s) == (29 * US, 30 * US)
 
 
-def test_other_work_that_ended_long_before() -> None:
-    """Work that ended long before the gap's end is not the cause."""
-    spans = [work(0, 10, 0, 1), work(5, 25, 1, 5), work(30, 40, 0, 2), AHEAD]
-    assert {gap.cause for gap in gaps(spans)} == {"device"}
-
-
-def test_last_release_is_the_cause() -> None:
-    """Of a launch and an event, the later one is the cause."""
-    event = mark("event", 28, 28, 1, 4)
-    wait = mark("wait", 10, 28, 0, 3, waits_for=4)
-    assert only(before(host("launch", 11, 20, 2), wait, event)).cause == "event"
-    early = mark("event", 12, 12, 1, 4)
-    wait = mark("wait", 10, 12, 0, 3, waits_for=4)
-    assert only(before(host("launch", 11, 20, 2), wait, early)).cause == "host late"
-
-
 def test_work_side_by_side_leaves_no_gap() -> None:
     """The device has no gap while a long kernel covers the pauses of another stream."""
     spans = [work(0, 100, 1), work(5, 10, 0), work(20, 30, 0), work(100, 110, 0)]

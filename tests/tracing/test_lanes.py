@@ -23,12 +23,6 @@ def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
     assert sum(lane.n_rows for lane in placed.lanes) == 5
 
 
-def test_streams_are_ordered_by_number_not_by_name() -> None:
-    """Stream 10 comes after stream 7."""
-    lanes = layout([work(0, 1, 10), work(0, 1, 7)]).lanes
-    assert [lane.name for lane in lanes] == ["stream 7", "stream 10"]
-
-
 def test_what_overlaps_goes_down_a_row() -> None:
     """Overlapping spans use further rows, and a free row is used again."""
     placed = layout([work(0, 10), work(5, 8), work(8, 9), work(10, 11)])
@@ -47,8 +41,3 @@ def test_rows_of_a_lane_are_limited() -> None:
     placed = layout([work(n, 100) for n in range(12)])
     assert max(placed.rows) == 7
     assert sum(lane.n_rows for lane in placed.lanes) == 8
-
-
-def test_nothing_has_no_rows() -> None:
-    """Without spans there are no lanes and no rows."""
-    assert (layout([]).lanes, layout([]).rows) == ((), ())

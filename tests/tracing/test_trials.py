@@ -3,7 +3,6 @@
 import cProfile
 import random
 import sys
-import threading
 import time
 import timeit
 from collections import Counter
@@ -199,19 +198,6 @@ def test_calls_from_a_timer_a_thread_and_a_capture_are_marked() -> None:
     ]
     assert trial.timer == "timeit"
     assert all(call.work is work for call in trial.calls)
-
-
-def test_a_work_is_called_from_a_thread() -> None:
-    """A call from another thread than the function's is recorded too."""
-    work = WatchedWork(lambda: 3)
-
-    def function(fn: Callable[[], object]) -> None:
-        thread = threading.Thread(target=fn)
-        thread.start()
-        thread.join()
-
-    assert tried(function, work).n_calls == 1
-    assert work() == 3  # outside of a trial it is only called
 
 
 def test_a_profiler_of_the_program_goes_on() -> None:

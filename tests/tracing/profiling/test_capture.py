@@ -65,12 +65,6 @@ def test_busy_counts_overlaps_once_and_pauses_not_at_all() -> None:
     assert found.records[0].duration_ns == 2_000
 
 
-def test_nothing_takes_no_time() -> None:
-    """Without records, busy time and span are 0."""
-    assert (records().busy_s, records().span_s, records().n_records) == (0.0, 0.0, 0)
-    assert not records().dropped
-
-
 def test_virtual_records_are_the_models_own(gpu: VirtualGpu) -> None:
     """The records of a kernel have the simulator's times, exact to the nanosecond."""
     start_ns = gpu.machine.host.now_ns
@@ -100,62 +94,6 @@ def test_virtual_records_are_the_models_own(gpu: VirtualGpu) -> None:
         "virtual",
         "NVIDIA H200",
     )
-
-
-@pytest.mark.usefixtures("gpu")
-def test_virtual_calls_have_cudas_names() -> None:
-    """Virtual copies, events, waits and graphs have the names of CUDA's calls."""
-    x = torch.zeros(1024, device="cuda")
-    pinned = torch.zeros(1024).pin_memory()
-    event, side, graph = torch.cuda.Event(), torch.cuda.Stream(), torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        x.add_(1)
-        x.add_(1)
-
-    def work() -> None:
-        x.copy_(pinned, non_blocking=True)
-        event.record()
-        side.wait_event(event)
-        side.synchronize()
-        event.synchronize()
-        x.cpu()
-        graph.replay()
-
-    found = capture(work)
-    assert [(call.kind, call.name) for call in found.calls] == [
-        ("launch", "cudaMemcpyAsync"),
-        ("other", "cudaEventRecordWithFlags"),
-        ("other", "cudaStreamWaitEvent"),
-        ("wait", "cudaStreamSynchronize"),
-        ("wait", "cudaEventSynchronize"),
-        ("launch", "cudaMemcpyAsync"),
-        ("wait", "cudaStreamSynchronize"),
-        ("launch", "cudaGraphLaunch"),
-        ("wait", "cudaDeviceSynchronize"),
-    ]
-    assert [(item.kind, item.correlation) for item in found.records] == [
-        ("memcpy", 1),
-        ("memcpy", 6),
-        ("kernel", 8),
-        ("kernel", 8),
-    ]
-    graph_call = found.calls[7]
-    assert {(item.launch_start_ns, item.launch_end_ns) for item in found.records[2:]} == {
-        (graph_call.start_ns, graph_call.end_ns)
-    }
-
-
-def test_devices_have_their_indices() -> None:
-    """Kernels on two virtual GPUs have the indices of their devices."""
-    with gpulab.virtual_gpu("H200", count=2, first_use=False):
-
-        def work() -> None:
-            with torch.cuda.device(1):
-                kernel()
-                torch.cuda.synchronize()
-            kernel()
-
-        assert [item.device for item in capture(work).records] == [1, 0]
 
 
 def test_the_virtual_host_is_left_as_it_was(gpu: VirtualGpu) -> None:
@@ -327,20 +265,6 @@ def test_a_session_that_does_not_begin_says_why(
         "torch.profiler cannot begin a session (Can't disable Kineto profiler); if a profiler "
         f"with a schedule is in its warm-up, leave its `with` block, {INSTEAD}"
     )
-
-
-def test_a_session_ends_when_its_first_launches_fail(
-    fake: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the first launches fail, the session is closed."""
-
-    def refuse(_n_cycles: int) -> None:
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    monkeypatch.setattr(torch.cuda, "_sleep", refuse)
-    with pytest.raises(RuntimeError, match="illegal memory access"):
-        capture(fake.launch)
-    assert not fake.is_open
 
 
 @pytest.mark.usefixtures("fake")

@@ -373,11 +373,3 @@ def test_the_shipped_recording_is_of_an_h200() -> None:
     assert frame.groupby("on")["workload"].nunique().to_dict() == {"cpu": 29, "gpu": 29}
     assert set(frame["source"]) == {"recorded"}
     assert (frame["error"] == "").all()
-
-
-@pytest.mark.parametrize("name", ["a\N{LINE SEPARATOR}b", "a\N{NEXT LINE}b", "a\x1cb", "\ud800"])
-def test_a_name_may_have_any_character(tmp_path: Path, name: str) -> None:
-    """Names may contain line separators and surrogates."""
-    named = replace(point(), device_name=name)
-    path = _recording.save(recording(named), tmp_path / "mine.jsonl")
-    assert _recording.load(path).points[0].device_name == name
