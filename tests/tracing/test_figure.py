@@ -139,6 +139,13 @@ def test_the_title_says_how_far_the_host_is_ahead() -> None:
     assert title.startswith("The GPU is busy ")
 
 
+def test_series_of_two_devices_are_named(ax: Axes) -> None:
+    """With two devices, each series is named after its device."""
+    both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
+    timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax, series=True)
+    assert "cuda:1 compute (≤ 2)" in rows(ax)
+
+
 def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
     """Times count from the first span, and colour and hatch show the kind."""
     timeline(SHOWN, ax)

@@ -2,7 +2,7 @@
 
 from gpulab.tracing import Span
 from gpulab.tracing._lanes import Lane, layout
-from tests.support.spans import host, mark, work
+from tests.support.spans import host, work
 
 
 def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
@@ -28,12 +28,6 @@ def test_what_overlaps_goes_down_a_row() -> None:
     placed = layout([work(0, 10), work(5, 8), work(8, 9), work(10, 11)])
     assert placed.rows == (0, 1, 1, 0)
     assert placed.lanes == (Lane("stream 0", 0, 0, 2),)
-
-
-def test_moments_take_no_room() -> None:
-    """An event has no length, so it stays in the first row."""
-    placed = layout([work(0, 10), mark("event", 5, 5, 0, 1), work(10, 20)])
-    assert placed.rows == (0, 0, 0)
 
 
 def test_rows_of_a_lane_are_limited() -> None:

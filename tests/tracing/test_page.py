@@ -81,12 +81,6 @@ def test_words_of_the_page() -> None:
     assert floats(sent["series"][0]["times"]) == pytest.approx([0, 9])
 
 
-def test_names_are_sent_as_they_are() -> None:
-    """Names are not escaped, because the page inserts them as text."""
-    name = "<img src=x onerror=alert(1)>"
-    assert name in content(replace(SHOWN, spans=(work(0, 1, name=name),)))["names"]
-
-
 @pytest.mark.slow
 def test_too_many_spans_are_thinned() -> None:
     """Many spans are thinned before sending, and the note says so."""

@@ -18,7 +18,7 @@ import gpulab
 from gpulab.core.errors import CutOffError
 from gpulab.core.torch_private import spin
 from gpulab.tracing import trials
-from gpulab.tracing.trials import Trial, WatchedWork, called, first_fitting, number_in, tried
+from gpulab.tracing.trials import Trial, WatchedWork, called, number_in, tried
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -267,23 +267,6 @@ def test_numbers_are_read(value: Any, number: float | None, seconds: float | Non
     """A number is a real number and no truth value; a time may be the first of any pair."""
     trial = Trial(value)
     assert (trial.number, trial.seconds, number_in(value)) == (number, seconds, number)
-
-
-def test_the_first_rule_that_fits_decides() -> None:
-    """Rules are tried in order, later predicates are not asked, and a text may be computed."""
-    asked: list[str] = []
-
-    def fits(name: str, answer: bool) -> Callable[[int], bool]:  # noqa: FBT001  # the answer
-        return lambda _: bool(asked.append(name)) or answer
-
-    rules = [
-        (fits("a", False), "a"),  # noqa: FBT003  # the answer
-        (fits("b", True), lambda n: f"b {n}"),  # noqa: FBT003  # the answer
-        (fits("c", True), "c"),  # noqa: FBT003  # the answer
-    ]
-    assert first_fitting(rules, 7) == "b 7"
-    assert asked == ["a", "b"]
-    assert first_fitting(rules[:1], 7) is None
 
 
 def test_a_function_without_a_gpu_is_only_called() -> None:

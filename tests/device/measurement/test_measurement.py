@@ -126,16 +126,6 @@ def test_remark_says_how_the_time_was_taken(change: dict[str, Any], remark: str)
     assert line == f"24.7 µs [24.6, 24.8] per call (median, {remark})"
 
 
-def test_the_pace_of_the_host_is_in_the_line() -> None:
-    """A launch-bound call is noted in the line and the table, not among the findings."""
-    record = replace(TAKEN, launch_s=24e-6)
-    assert str(record) == str(TAKEN).replace(
-        "; NVIDIA", "; launch-bound: 24.0 µs of Python per call; NVIDIA"
-    )
-    rows = {row[0].text: row[1].text for row in html_of(record).iter("tr")}
-    assert rows["Python per call"] == "24.0 µs: launch-bound in a loop"
-
-
 def test_statistics_are_those_of_the_samples() -> None:
     """Median, interval and spread are computed from the samples, in seconds per call."""
     assert TAKEN.n_samples == 41
