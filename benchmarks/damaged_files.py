@@ -45,7 +45,7 @@ from gpulab.tracing import Span, Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.views.live import Trace
 from gpulab.workloads import sweeps
-from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task
+from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task, seal, unsealed
 from gpulab.workloads.sweeps._functions import Setting
 from tests.support.conditions import HERE
 
@@ -291,8 +291,8 @@ def _use_record(kind: type[Saved], path: Path) -> object:
 def _resealed(raw: bytes) -> bytes:
     """Append a matching checksum, so that the damage gets past the check to the code after it."""
     try:
-        body = recordings.unsealed(raw.decode())
-        return (body + recordings.seal(body)).encode()
+        body = unsealed(raw.decode())
+        return (body + seal(body)).encode()
     except (ValueError, RecursionError):
         return raw
 
@@ -300,7 +300,7 @@ def _resealed(raw: bytes) -> bytes:
 def kinds() -> dict[str, Kind]:
     """Return every kind of file by its name."""
     whole = _saved(_RECORDING).decode()
-    unfinished = recordings.unsealed(whole)
+    unfinished = unsealed(whole)
     found = {
         "recording": Kind(whole, "r.jsonl", _use_recording, is_packed=True),
         "recording, sealed again": Kind(whole, "r.jsonl", _use_recording, _resealed),

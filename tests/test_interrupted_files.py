@@ -13,7 +13,7 @@ import pytest
 import gpulab
 from gpulab.core import disk
 from gpulab.exercises.journal import Guess, LearnerJournal
-from gpulab.roofline.survey._record import unsealed
+from gpulab.roofline.survey._record import open_again
 from gpulab.workloads.sweeps import Journal, _executor, sweep
 from tests.support.ctrl_c import interrupted_at_each_place, open_in
 
@@ -33,7 +33,7 @@ def _growing(path: Path) -> None:
 
 
 def _survey(path: Path) -> None:
-    with disk.growing(path) as file, unsealed(file):
+    with disk.growing(path) as file, open_again(file):
         Journal(file).begin(FACTS)
 
 

@@ -31,6 +31,7 @@ EVERYTHING = """
 import concurrent.futures, multiprocessing, subprocess, sys
 import gpulab, psutil, torch
 from IPython.core.interactiveshell import InteractiveShell
+from types import SimpleNamespace
 from gpulab.device.clocks import _lock
 from gpulab.workloads.sweeps import sweep, tasks_of
 from tests.support.listening import ports_of
@@ -51,7 +52,7 @@ if __name__ == "__main__":
     with concurrent.futures.ProcessPoolExecutor(1) as executor:
         sweep(tasks_of(["add"], [64]), executor=executor, progress=False)
         ports()
-    watchdog = _lock._start_watchdog(_lock._Entry(0, 1, False, []))
+    watchdog = _lock._start_watchdog(SimpleNamespace(gpu=SimpleNamespace(index=0), sm_mhz=1))
     ports()
     watchdog.communicate(_lock.watchdog.DONE)
     print("all done")

@@ -39,7 +39,7 @@ class Case:
 def _one(group: str, text: str) -> Case:
     """Return a case from its text, such as ``"add 262144"`` or ``"linear 1 float16"``."""
     listed, size, dtype = _parts(text)
-    return Case(listed.title(size, dtype), group, lambda: listed.make(size, dtype))
+    return Case(f"{listed.name} n={size} {dtype}", group, lambda: listed.make(size, dtype))
 
 
 def _parts(text: str) -> tuple[Workload, int, str]:

@@ -56,11 +56,11 @@ def _device_row(in_use: str, obstacle: _probe.Obstacle | None) -> DiagnosisRow:
 
 
 def _driver_row() -> DiagnosisRow:
-    driver = _probe.read_driver()
-    if driver.version is not None:
-        return DiagnosisRow("driver", driver.version, "read through NVML")
+    version, state, reason = _probe.read_driver()
+    if version is not None:
+        return DiagnosisRow("driver", version, "read through NVML")
     lacking = "nothing; results carry no driver version"
-    return DiagnosisRow("driver", driver.state, driver.reason, lacking)
+    return DiagnosisRow("driver", state, reason, lacking)
 
 
 def _clock_row(obstacle: _probe.Obstacle | None) -> DiagnosisRow:

@@ -135,34 +135,21 @@ def driver_cuda_version() -> tuple[int, int] | None:
 @cache
 def driver_version() -> str | None:
     """Return the version of the NVIDIA driver, e.g. ``"580.159.03"``, or None if unreadable."""
-    return read_driver().version
+    return read_driver()[0]
 
 
-@dataclass(frozen=True, slots=True)
-class DriverReading:
-    """The version of the NVIDIA driver as NVML reports it.
-
-    If it was not read, it is None; ``state`` says so in a word or two, and ``reason`` is the
-    cause.
-    """
-
-    version: str | None
-    state: str = ""
-    reason: str = ""
-
-
-def read_driver() -> DriverReading:
-    """Return the version of the NVIDIA driver, or why it cannot be read."""
+def read_driver() -> tuple[str | None, str, str]:
+    """Return the driver's version, or None with its state in a word or two, and the reason."""
     try:
         nvml = importlib.import_module("pynvml")
     except ModuleNotFoundError:
-        return DriverReading(None, "unknown", "nvidia-ml-py is not installed")
+        return None, "unknown", "nvidia-ml-py is not installed"
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        return DriverReading(None, "none found", f"NVML answers: {error}")
+        return None, "none found", f"NVML answers: {error}"
     try:
-        return DriverReading(str(nvml.nvmlSystemGetDriverVersion()))
+        return str(nvml.nvmlSystemGetDriverVersion()), "", ""
     finally:
         # NVML counts its openings, so other users of it in this process are not disturbed.
         nvml.nvmlShutdown()

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import InvalidOptionError, shown
-from gpulab.core.foreign_text import one_line
+from gpulab.core.foreign_text import one_line, shortened
 from gpulab.core.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
 from gpulab.gpus.provenance import virtual_label
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_MOST_ORIGIN = 120  # characters: longer text leaves no space for the picture
 
 
 def check_frame(name: str, frame: object) -> None:
@@ -56,7 +59,7 @@ def provenance(record: object, source: object = None) -> str:
         return one_line(source.strip())
     pairs = [_origin(source)] if source is not None else _origins(record)
     # Sorted, so that the same record has the same title every time.
-    words = sorted({_words(*pair) for pair in pairs if pair is not None})
+    words = sorted({shortened(_words(*pair), _MOST_ORIGIN) for pair in pairs if pair is not None})
     if not _all_known(pairs):
         raise InvalidOptionError(
             f"{type(record).__name__} does not say where its numbers come from; pass "

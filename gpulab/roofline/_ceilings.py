@@ -14,7 +14,8 @@ from gpulab.device import clocks
 from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clocks, data_sheet
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.workloads import workload
-from gpulab.workloads.recordings import Recording, Row
+from gpulab.workloads.recordings import Recording
+from gpulab.workloads.sweeps import Row
 
 if TYPE_CHECKING:
     import pandas as pd

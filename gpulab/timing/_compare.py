@@ -416,7 +416,7 @@ def _sample(runs: list[MeasurementRun], options: MeasurementOptions, real_time: 
     """Take the samples of all runs in turns, then update their floors."""
     n_taken, reason = take_in_turns(
         [partial(_take_turn, run) for run in runs],
-        StoppingRule.of_options(options, n_least=_N_LEAST, real_time=real_time),
+        StoppingRule(options=options, n_least=_N_LEAST, real_time=real_time),
         count=lambda: min(len(run.samples.values_s) for run in runs),
         judged=lambda: _least_precise(*(run.samples_s() for run in runs)),
         n_next=lambda n_taken, _: _n_next(options.n_samples, n_taken, runs, real_time),

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import median
 
 import torch
@@ -11,6 +10,7 @@ import torch
 from gpulab import stats
 from gpulab.core.interrupts import contextmanager
 from gpulab.device.work import Work, collector_paused
+from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 
 # Shortest timed interval. Reading the clock takes a few hundredths of a microsecond, which is
@@ -21,14 +21,6 @@ _N_WARMUP = 100
 # The samples between two checks of the stopping rule take about this long, so that slow work stops
 # soon after its time limit.
 _BATCH_S = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class CpuSamples:
-    """Samples of the wall clock, in seconds per call, with the calls in each."""
-
-    samples_s: tuple[float, ...]
-    inner_loops: int
 
 
 @contextmanager
@@ -43,8 +35,8 @@ def cpu_threads(n_threads: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuSamples:
-    """Return samples of work on the CPU, timed with the host's clock.
+def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> tuple[float, ...]:
+    """Return samples of work on the CPU in seconds per call, timed with the host's clock.
 
     The warm-up ends when its times are steady, after 100 calls, or after ``max_time_s``. The
     samples end when their median is known within ``precision``, or after another ``max_time_s``.
@@ -55,11 +47,12 @@ def take_cpu_samples(work: Work, *, precision: float, max_time_s: float) -> CpuS
     with collector_paused():
         first_s = _timed(work, 1)
         if first_s >= max_time_s:
-            return CpuSamples((first_s,), 1)
+            return (first_s,)
         call_s = _warmed_up(work, first_s, max_time_s)
         inner_loops = max(1, math.ceil(_LEAST_S / call_s)) if call_s > 0 else 1
-        rule = StoppingRule(precision=precision, max_time_s=max_time_s, n_least=_N_LEAST)
-        return CpuSamples(_samples(work, inner_loops, call_s, rule), inner_loops)
+        options = MeasurementOptions(precision=precision, max_time_s=max_time_s)
+        rule = StoppingRule(options=options, n_least=_N_LEAST)
+        return _samples(work, inner_loops, call_s, rule)
 
 
 def _warmed_up(work: Work, first_s: float, max_time_s: float) -> float:

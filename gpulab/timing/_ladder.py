@@ -18,7 +18,7 @@ from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, TEXT
 from gpulab.core.serialization import Saved
 from gpulab.core.tracebacks import UsersTraceback
-from gpulab.core.units import format_interval, format_percent, format_time
+from gpulab.core.units import aligned, format_interval, format_percent, format_time
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.device.work import Work
 from gpulab.gpus.provenance import check_source, device_label
@@ -197,14 +197,7 @@ class Ladder(Saved):
         )
 
     def __str__(self) -> str:
-        lines = [_cells(rung) for rung in self.rungs]
-        widths = [
-            max(len(line[column]) for line in [_HEAD, *lines]) for column in range(len(_HEAD))
-        ]
-        rows = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in [_HEAD, *lines]
-        ]
+        rows = aligned([_HEAD, *map(_cells, self.rungs)])
         notes = [f"  {sentence}" for sentence in self._of_kernels()]
         notes += [f"  note: {finding.brief()}" for finding in self.findings]
         return "\n".join([*rows, f"({device_label(self.device_name, self.source)})", *notes])

@@ -211,8 +211,8 @@ def _sample(run: MeasurementRun, *, label: str) -> None:
 
 
 def _rule(run: MeasurementRun) -> StoppingRule:
-    return StoppingRule.of_options(
-        run.options,
+    return StoppingRule(
+        options=run.options,
         n_least=_N_LEAST,
         resolution=0.0 if run.floor is None else _RESOLUTION_S,
         coarsest_tick=EVENT_RESOLUTION_S,

@@ -4,11 +4,10 @@ To add a method, write a class like those in :mod:`gpulab.timing._samplers`, one
 one exact test.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
 
 from gpulab.core.requirements import COUNT, FUNCTION, NameOf
 from gpulab.device.work import Work, check_callable, refuse_endless
@@ -20,18 +19,11 @@ from gpulab.timing._saturated import SaturatedSampler
 __all__ = ["METHODS", "Method", "find_method", "take_samples"]
 
 
-class MakeSampler(Protocol):
-    """The arguments that every sampler is made with."""
-
-    def __call__(self, work: Work, *, inner_loops: int = 1, before: Work | None = None) -> Sampler:
-        """Return a sampler of this work."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
     """A timing method: its name, its sampler, and what it times.
 
+    ``sampler`` takes the arguments of :class:`~gpulab.timing.Sampler`.
     ``clock`` is the one that it reads: ``"host"``, ``"events"`` or the driver's ``"records"``.
     ``cache`` is the state before each sample, ``"hot"`` or ``"cold"``, unless the user chooses.
     ``floor_of`` says which :func:`gpulab.timing.floor` :func:`gpulab.measure` subtracts; None for
@@ -39,7 +31,7 @@ class Method:
     """
 
     name: str
-    sampler: MakeSampler
+    sampler: Callable[..., Sampler]
     summary: str
     clock: str = "events"
     cache: str = "hot"

@@ -26,34 +26,11 @@ class StoppingRule:
     ``n_samples`` is given.
     """
 
-    n_samples: int | None = None
-    precision: float
-    max_time_s: float
+    options: MeasurementOptions
     n_least: int
     resolution: float = 0.0
     coarsest_tick: float = 0.0
     real_time: RealTime | None = None
-
-    @classmethod
-    def of_options(
-        cls,
-        options: MeasurementOptions,
-        *,
-        n_least: int,
-        resolution: float = 0.0,
-        coarsest_tick: float = 0.0,
-        real_time: RealTime | None = None,
-    ) -> "StoppingRule":
-        """Return the rule that the options of a measurement ask for."""
-        return cls(
-            n_samples=options.n_samples,
-            precision=options.precision,
-            max_time_s=options.max_time_s,
-            n_least=n_least,
-            resolution=resolution,
-            coarsest_tick=coarsest_tick,
-            real_time=real_time,
-        )
 
     def reason(self, n_taken: int, elapsed_s: float, judged: Callable[[], Sequence[float]]) -> str:
         """Return the name of the criterion that is met; empty if none is.
@@ -63,11 +40,11 @@ class StoppingRule:
         take time as well. ``judged`` is called only if the precision is checked, because computing
         and sorting the values takes time.
         """
-        if self.n_samples is not None:
-            return "n_samples" if n_taken >= self.n_samples else ""
+        if self.options.n_samples is not None:
+            return "n_samples" if n_taken >= self.options.n_samples else ""
         if n_taken >= self.n_least and self._is_precise(judged()):
             return "precision"
-        if n_taken and elapsed_s >= self.max_time_s:
+        if n_taken and elapsed_s >= self.options.max_time_s:
             return "max_time"
         is_over = self.real_time is not None and n_taken and self.real_time.is_over()
         return "real_time" if is_over else ""
@@ -75,7 +52,7 @@ class StoppingRule:
     def _is_precise(self, values: Sequence[float]) -> bool:
         """Return whether the median's interval is narrow enough, or need not be narrower."""
         low, high = stats.median_interval(values)
-        enough = 2 * max(self.precision * median(values), self.resolution)
+        enough = 2 * max(self.options.precision * median(values), self.resolution)
         # More samples never separate two neighbouring ticks of the clock.
         if self.coarsest_tick:
             enough = max(enough, min(stats.tick(values), self.coarsest_tick))

@@ -4,7 +4,6 @@ from . import trials as trials
 from ._call_counts import CallCounts as CallCounts
 from ._call_counts import call_counts as call_counts
 from ._capture import timeline as timeline
-from ._figure import draw_timeline as draw_timeline
 from ._figure import timeline_plot as timeline_plot
 from ._read_trace import read_trace as read_trace
 from ._spans import Span as Span

@@ -6,7 +6,6 @@ kernel launched on that stream.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +15,7 @@ from gpulab.core.interrupts import contextmanager
 from gpulab.core.torch_private import spin
 from gpulab.tracing import profiling
 from gpulab.tracing.profiling import HostCall
-from gpulab.tracing.sanitizer import waits_reported_to
+from gpulab.tracing.sanitizer import WaitListener, waits_reported_to
 
 StreamHandle = tuple[int, int]  # device and address, as PyTorch has them
 EventKind = Literal["event", "wait", "synchronize event", "synchronize stream"]
@@ -72,10 +71,11 @@ class EventNote:
         return self.kind in {"event", "wait"}
 
 
-class EventListener:
+class EventListener(WaitListener):
     """Notes a program's calls about events, and its waits, in the order of the program.
 
-    ``streams`` has those that occur in the calls, by device and handle.
+    ``streams`` has those that occur in the calls, by device and handle. The wait for a whole
+    device needs no note: the driver's record of it is complete.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -108,19 +108,6 @@ class EventListener:
     def stream_is_done(self, stream: torch.cuda.Stream) -> None:
         """Note that the host may have waited for ``stream``."""
         self._add("synchronize stream", stream)
-
-    def device_is_done(self, device: torch.device | str | int | None) -> None:
-        """Do nothing: the driver's record of ``cudaDeviceSynchronize`` is complete."""
-
-    def host_reads(self, tensor: torch.Tensor, name: str) -> None:
-        """Do nothing: reading memory is not a call of CUDA."""
-
-    def is_kept(self, tensor: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        """Do nothing: ``record_stream`` lets nobody wait."""
-
-    def backward(self) -> AbstractContextManager[None]:
-        """Return a context that does nothing: backward passes are not treated differently."""
-        return nullcontext()
 
     def _add(
         self, kind: EventKind, stream: torch.cuda.Stream | None, event: EventCall | None = None

@@ -12,13 +12,11 @@ from gpulab.core.requirements import Requirement, instance_of
 from gpulab.core.units import format_bytes, format_time, spelled
 from gpulab.figures import (
     Arrow,
-    Figure,
     Lanes,
     Level,
     Plot,
     RowName,
     Strip,
-    check_words,
 )
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._event_pairs import EventPair, event_pairs, shifted, work_between
@@ -42,7 +40,6 @@ _MOST_PAIRS = 6
 _LEAST_AHEAD = 2  # launches
 _TOO_NARROW = 0.05  # of the length; the name of a kernel that is shorter has no room in its bar
 _MOST_NAME = 40  # characters
-_MOST_PLACE = 120  # characters of the device's name: longer text leaves no space for the picture
 # Checked by its attribute: Timeline imports this module to show itself, so isinstance() would need
 # an import in a circle.
 _TIMELINE = Requirement(
@@ -87,11 +84,6 @@ class _TimelinePlot(Plot):
             f"Two events on {pair.lane} are {format_time(pair.duration_s)} apart."
             for pair in self.pairs
         ]
-
-    @property
-    def source(self) -> str:
-        """Where the spans come from, short enough for a title."""
-        return shortened(self.record.place, _MOST_PLACE)
 
     @property
     def pairs(self) -> tuple[EventPair, ...]:
@@ -215,51 +207,6 @@ def timeline_plot(
     if not has_series:
         shown = replace(shown, series=())
     return _TimelinePlot(record, shown, summary, marks_idle)
-
-
-def draw_timeline(
-    record: "Timeline",
-    *,
-    summary: Summary | None = None,
-    title: str | None = None,
-    alt: str | None = None,
-    ax_size: tuple[float, float] | None = None,
-) -> Figure:
-    """Return a timeline as a static picture with a text alternative.
-
-    Parameters
-    ----------
-    record
-        The timeline.
-    summary
-        Its summary, if you have it already: for a million spans it takes ten seconds.
-    title
-        Title, without the source. By default, how busy the GPUs are.
-    alt
-        The text alternative. By default, the summary and a note about what is left out.
-    ax_size
-        Width and height in inches. By default, the width of a page and the height that the lanes
-        need.
-
-    Raises
-    ------
-    InvalidOptionError
-        If there are no spans.
-
-    Examples
-    --------
-    >>> import torch, gpulab
-    >>> with gpulab.virtual_gpu("H200"):
-    ...     x = torch.ones(64, device="cuda")
-    ...     figure = draw_timeline(gpulab.timeline(x.exp), title="One kernel")
-    >>> "on virtual NVIDIA H200: 1 launch, 1 wait, 1 kernel." in figure.description
-    True
-    """
-    check_words(title=title, alt=alt, ax_size=ax_size)
-    plot = timeline_plot(record, summary, marks_idle=title is None)
-    if alt is not None:
-        alt = "\n".join([alt, *plot.notes])
-    return plot.figure(title=title, alt=alt, ax_size=ax_size, source=plot.source)
 
 
 def title_of(series: CounterSeries, shown: Drawing) -> str:

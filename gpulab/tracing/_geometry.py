@@ -1,8 +1,8 @@
 """Compute the bars, lanes and arrows of a timeline's picture; too many short spans become one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
+Texts: TypeAlias = NDArray[np.object_]
 _HUGE = np.iinfo(np.int64).max
 
 
@@ -35,7 +36,7 @@ class Bars:
     end_s: Floats
     row: Integers
     kind: Integers
-    name: tuple[str, ...]
+    name: Texts
     count: Integers
     size_bytes: Floats
     busy_s: Floats
@@ -83,7 +84,8 @@ def drawing(record: "Timeline", *, max_bars: int) -> Drawing:
         if spans and _tells_more(each)
     )
     arrows = _arrows(flows(spans), group, bars, order)
-    return Drawing(_reordered(bars, order), placed.lanes, arrows, series, length_s, note)
+    ordered = Bars(*(getattr(bars, column.name)[order] for column in fields(Bars)))
+    return Drawing(ordered, placed.lanes, arrows, series, length_s, note)
 
 
 def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
@@ -97,7 +99,7 @@ def _columns(spans: Sequence[Span], begin_s: float, rows: Integers) -> Bars:
         end_s,
         rows,
         np.fromiter((number[span.kind] for span in spans), np.int64, n),
-        tuple(span.name for span in spans),
+        np.array([span.name for span in spans], dtype=object),
         np.ones(n, np.int64),
         np.fromiter(sizes, np.float64, n),
         end_s - start_s,
@@ -142,14 +144,17 @@ def _merged(bars: Bars, group: Integers) -> Bars:
     # each, the most frequent kind decides in a group of events.
     np.add.at(shares, (group, bars.kind), bars.end_s - bars.start_s + 1e-15)
     kind = shares.argmax(axis=1)
-    names = tuple(
+    merged_names = [
         bars.name[index] if n_here == 1 else f"{n_here:,} spans, mostly {SPAN_KINDS[most]}"
         for index, n_here, most in zip(first, count, kind, strict=True)
-    )
+    ]
+    names = np.array(merged_names, dtype=object)
     # A group may mix copies with kernels, so it has no size.
     sizes = np.where(count == 1, bars.size_bytes[first], np.nan)
     busy_s = np.bincount(group, weights=bars.busy_s, minlength=n).astype(np.float64)
-    return Bars(start_s, end_s, bars.row[first], kind, names, count, sizes, busy_s)
+    return Bars(
+        start_s, end_s, bars.row[first], kind, np.array(names, dtype=object), count, sizes, busy_s
+    )
 
 
 def _arrows(
@@ -164,22 +169,6 @@ def _arrows(
         Flow(kind, int(of_span[source]), int(of_span[target]))
         for kind, source, target in flows
         if alone[of_span[source]] and alone[of_span[target]]
-    )
-
-
-def _reordered(bars: Bars, order: Integers) -> Bars:
-    def take(column: Any) -> Any:  # noqa: ANN401  # an array of either kind, and back the same
-        return column[order]
-
-    return Bars(
-        take(bars.start_s),
-        take(bars.end_s),
-        take(bars.row),
-        take(bars.kind),
-        tuple(bars.name[index] for index in order),
-        take(bars.count),
-        take(bars.size_bytes),
-        take(bars.busy_s),
     )
 
 

@@ -10,15 +10,6 @@ from typing import Any
 from gpulab.tracing._flows import callers_of, flows, last_ends
 from gpulab.tracing._spans import Span
 
-CAUSES = (
-    "host late",
-    "host call",
-    "synchronize",
-    "blocking copy",
-    "event",
-    "engine busy",
-    "device",
-)
 _COPY_CALL, _PAGEABLE = "cudaMemcpy", "Pageable"
 # A kernel or copy that starts this soon after the end of another one was waiting for it. An H200
 # needs about 1 µs from one kernel to the next; a later start has another reason.

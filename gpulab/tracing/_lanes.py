@@ -32,11 +32,6 @@ class LaneLayout:
     lanes: tuple[Lane, ...]
     rows: tuple[int, ...]
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of all lanes together."""
-        return sum(lane.n_rows for lane in self.lanes)
-
 
 def layout(spans: Sequence[Span]) -> LaneLayout:
     """Return the lanes of a timeline and the row of each span.

@@ -36,7 +36,7 @@ def bundle(record: "Timeline") -> dict[str, str]:
         text = str(summary)
         return {"text/plain": text, "text/html": f"<p>{clean(text)}</p>"}
     plot = timeline_plot(record, summary)
-    figure = plot.figure(source=plot.source)
+    figure = plot.figure()
     headline = [*map(summary.headline, summary.devices), *plot.reads]
     sent = {
         "title": figure.title,

@@ -169,26 +169,6 @@ class Trial:
             record for record in self.records.records if record.correlation in correlations
         )
 
-    @property
-    def n_kernels(self) -> int:
-        """Kernels of the function and of its work; 0 if there are no records."""
-        return sum(record.kind == "kernel" for record in self._gpu_records)
-
-    @property
-    def copied_bytes(self) -> int:
-        """Bytes copied between host and GPU by both; 0 if there are no records."""
-        copies = (record for record in self._gpu_records if record.kind == "memcpy")
-        return sum(copy.size_bytes or 0 for copy in copies)
-
-    @property
-    def streams(self) -> frozenset[int]:
-        """The streams in which kernels and copies ran; empty if there are no records."""
-        return frozenset(record.stream for record in self._gpu_records)
-
-    @property
-    def _gpu_records(self) -> "tuple[ActivityRecord, ...]":
-        return () if self.records is None else self.records.records
-
     def _is_own(self, call: "HostCall") -> bool:
         """Return whether the function made a call of CUDA itself, and not the work."""
         return not any(work.start_ns <= call.start_ns < work.end_ns for work in self.calls)

@@ -22,10 +22,8 @@ from gpulab.core.requirements import (
     instance_of,
     items_of,
 )
-from gpulab.workloads import _compute_bound as products
-from gpulab.workloads import _memory_bound as elementwise
-from gpulab.workloads import _memory_bound as indexed
-from gpulab.workloads import _memory_bound as rows
+from gpulab.workloads import _compute_bound as compute
+from gpulab.workloads import _memory_bound as memory
 from gpulab.workloads._problem import Problem, Tensor
 
 __all__ = ["WORKLOADS", "Workload", "names", "workload"]
@@ -140,12 +138,6 @@ class Workload:
         """
         return self._problem(size).work(self.setup(size, dtype, device))
 
-    def title(self, size: int, dtype: str) -> str:
-        """Return one line that names the operation, its size and its type."""
-        COUNT.check(size=size)
-        self._dtype(dtype)
-        return f"{self.name} n={size} {dtype}"
-
     def _problem(self, size: int) -> Problem:
         COUNT.check(size=size)
         problem = self.problem(size)
@@ -183,43 +175,43 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
     {
         listed.name: listed
         for listed in (
-            Workload("matmul", products.matmul, _SIDE, _powers(6, 13, 1), _FLOATS),
-            Workload("matmul_odd", products.matmul_odd, _SIDE, _powers(6, 13, 1), _FLOATS),
-            Workload("bmm", products.bmm, "side of the 64 matrices", _powers(5, 10, 1), _FLOATS),
-            Workload("linear", products.linear, _ROWS, (1, 16, 128, 1024, 8192)),
-            Workload("add", elementwise.add, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("exp", elementwise.exp, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("copy", elementwise.copy, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("matmul", compute.matmul, _SIDE, _powers(6, 13, 1), _FLOATS),
+            Workload("matmul_odd", compute.matmul_odd, _SIDE, _powers(6, 13, 1), _FLOATS),
+            Workload("bmm", compute.bmm, "side of the 64 matrices", _powers(5, 10, 1), _FLOATS),
+            Workload("linear", compute.linear, _ROWS, (1, 16, 128, 1024, 8192)),
+            Workload("add", memory.add, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("exp", memory.exp, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("copy", memory.copy, _ELEMENTS, _powers(10, 28), _FLOATS),
             Workload(
                 "transposed_copy",
-                elementwise.transposed_copy,
+                memory.transposed_copy,
                 "side of the matrix",
                 _powers(6, 14, 1),
                 _FLOATS,
             ),
-            Workload("sum", rows.total, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("mean", rows.mean, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("argmax", rows.argmax, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("softmax", rows.softmax, _ROWS, _powers(4, 16), _FLOATS),
-            Workload("layer_norm", rows.layer_norm, _ROWS, _powers(4, 16), _FLOATS),
-            Workload("rms_norm", rows.rms_norm, _ROWS, _powers(4, 16), _FLOATS),
-            Workload("gelu", elementwise.gelu, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("dropout", elementwise.dropout, _ELEMENTS, _powers(10, 28), _FLOATS),
-            Workload("embedding", indexed.embedding, "rows looked up", _powers(6, 18), _FLOATS),
-            Workload("gather", indexed.gather, _SHORT_ROWS, _powers(4, 16), _FLOATS),
-            Workload("scatter_add", indexed.scatter_add, _SHORT_ROWS, _powers(4, 16), _FLOATS),
-            Workload("cumsum", rows.cumsum, _ROWS, _powers(4, 16), _FLOATS),
-            Workload("sort", rows.sort, _ROWS, _powers(2, 12), _FLOATS),
-            Workload("topk", rows.topk, _ROWS, _powers(4, 14), _FLOATS),
+            Workload("sum", memory.total, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("mean", memory.mean, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("argmax", memory.argmax, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("softmax", memory.softmax, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("layer_norm", memory.layer_norm, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("rms_norm", memory.rms_norm, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("gelu", memory.gelu, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("dropout", memory.dropout, _ELEMENTS, _powers(10, 28), _FLOATS),
+            Workload("embedding", memory.embedding, "rows looked up", _powers(6, 18), _FLOATS),
+            Workload("gather", memory.gather, _SHORT_ROWS, _powers(4, 16), _FLOATS),
+            Workload("scatter_add", memory.scatter_add, _SHORT_ROWS, _powers(4, 16), _FLOATS),
+            Workload("cumsum", memory.cumsum, _ROWS, _powers(4, 16), _FLOATS),
+            Workload("sort", memory.sort, _ROWS, _powers(2, 12), _FLOATS),
+            Workload("topk", memory.topk, _ROWS, _powers(4, 14), _FLOATS),
             # PyTorch's FFT on the CPU refuses both half types.
-            Workload("fft", rows.fft, _SHORT_ROWS, _powers(4, 16), _SINGLE_AND_DOUBLE),
-            Workload("conv1x1", products.conv1x1, _IMAGES, _powers(0, 8)),
-            Workload("conv3x3", products.conv3x3, _IMAGES, _powers(0, 8)),
-            Workload("conv_depthwise", products.conv_depthwise, _IMAGES, _powers(0, 8)),
-            Workload("attention", products.attention, "tokens", _powers(7, 13, 1)),
-            Workload("cross_entropy", rows.cross_entropy, "rows of 32,000", _powers(4, 14)),
+            Workload("fft", memory.fft, _SHORT_ROWS, _powers(4, 16), _SINGLE_AND_DOUBLE),
+            Workload("conv1x1", compute.conv1x1, _IMAGES, _powers(0, 8)),
+            Workload("conv3x3", compute.conv3x3, _IMAGES, _powers(0, 8)),
+            Workload("conv_depthwise", compute.conv_depthwise, _IMAGES, _powers(0, 8)),
+            Workload("attention", compute.attention, "tokens", _powers(7, 13, 1)),
+            Workload("cross_entropy", memory.cross_entropy, "rows of 32,000", _powers(4, 14)),
             # In a half type, a step of a thousandth is lost beside a parameter near 1.
-            Workload("adam", elementwise.adam, "parameters", _powers(10, 26), _SINGLE_AND_DOUBLE),
+            Workload("adam", memory.adam, "parameters", _powers(10, 26), _SINGLE_AND_DOUBLE),
         )
     }
 )

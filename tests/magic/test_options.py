@@ -149,14 +149,6 @@ def test_a_value_in_quotes_has_blanks(quoted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "cache"), [("x", None), ("--hot x", "hot"), ("--cold x", "cold")]
-)
-def test_state_of_the_cache(line: str, cache: str | None) -> None:
-    """The cache state is the method's default unless --hot or --cold is given."""
-    assert parse_options(line, is_cell=True)[0].measurement.cache == cache
-
-
-@pytest.mark.parametrize(
     "line", ["--hot --cold", "--ladder --timeline", "--ladder --vs a", "--timeline --vs a"]
 )
 def test_options_that_exclude_each_other(line: str) -> None:

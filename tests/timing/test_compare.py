@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-import gpulab
 from gpulab.core.errors import (
     InvalidOptionError,
     NotComparableError,
@@ -55,62 +54,6 @@ def test_drift_falls_on_both_alike() -> None:
     assert found.ratio == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.slow
-def test_samples_are_taken_in_turns_that_swap() -> None:
-    """Batches of five go a, b, b, a, so that neither work always runs second."""
-    calls = []
-
-    def noting(name: str) -> None:
-        calls.append(name)
-        kernel(10)
-
-    compare(lambda: noting("a"), lambda: noting("b"), n_warmup=0, n_samples=10)
-    assert "".join(calls) == "aaaaabbbbbbbbbbaaaaa"
-
-
-@pytest.mark.slow
-def test_time_limit() -> None:
-    """A ratio that cannot get precise stops at `max_time_s` with equally many samples."""
-    n_calls = 0
-
-    def uneven() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        kernel(1_000 if n_calls % 2 else 1_500)
-
-    found = compare(lambda: kernel(1_000), uneven, n_warmup=0, max_time_s=0.2, precision=1e-4)
-    assert found.first.stopped_by == "max_time"
-    assert found.first.n_samples == found.second.n_samples
-
-
-@pytest.mark.slow
-def test_interrupt_keeps_whole_pairs() -> None:
-    """After Ctrl-C, samples without a partner are dropped, so both have the same number."""
-    n_calls = 0
-
-    def interrupted() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        if n_calls > 12:
-            raise KeyboardInterrupt
-        kernel(10)
-
-    found = compare(lambda: kernel(10), interrupted, n_warmup=0, n_samples=50)
-    assert (found.first.n_samples, found.second.n_samples) == (10, 10)
-    assert found.first.stopped_by == "interrupt"
-
-
-@pytest.mark.slow
-def test_interrupt_before_the_first_pair_is_raised() -> None:
-    """Ctrl-C before the first complete pair is raised to the caller."""
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        compare(lambda: kernel(10), interrupted, n_warmup=0)
-
-
 def test_pairs_must_match() -> None:
     """A comparison of records with different numbers of samples is refused."""
     with pytest.raises(InvalidOptionError) as error:
@@ -149,15 +92,6 @@ def test_samples_of_different_times_have_the_widest_interval() -> None:
     assert (
         compare(nothing, ONE).verdict() == "one reads zero each time, so there is no ratio to it"
     )
-
-
-def test_a_saved_measurement_is_compared_with_work() -> None:
-    """Work and a measurement are compared in either order, and each keeps or gets its label."""
-    base = gpulab.measure(lambda: kernel(100), n_samples=9)
-    now = compare(base, lambda: kernel(150), labels=("base", "now"))
-    assert now.ratio == pytest.approx(1.5, abs=1e-3)
-    assert (now.first.label, now.second.label, now.is_paired) == ("base", "now", False)
-    assert compare(lambda: kernel(150), base).ratio == pytest.approx(2 / 3, abs=1e-3)
 
 
 @pytest.mark.parametrize(

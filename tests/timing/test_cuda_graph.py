@@ -33,13 +33,6 @@ def test_samples_are_the_kernel_and_the_floor_of_a_graph() -> None:
     assert len(read_ns) == 25
 
 
-def test_kernels_of_a_graph_follow_closely() -> None:
-    """Four calls in one sample are separated by three of the graph's short gaps."""
-    per_call_ns = 10_000 + (FLOOR_NS + 3 * GRAPH_GAPS.work_to_work_ns) / 4
-    (_, second_ns) = ns(take_samples("graph", kernel, n_samples=2, inner_loops=4))
-    assert second_ns == pytest.approx(per_call_ns, abs=TICK_NS)
-
-
 @pytest.mark.slow
 def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
     """A cold sample is longer by the time to read memory, and does not include the flush."""
@@ -47,20 +40,6 @@ def test_flush_is_in_the_graph_and_not_in_the_time() -> None:
     hot_ns = ns(take_samples("graph", lambda: a + a, n_samples=4))[-1]
     cold_ns = ns(take_samples("graph", lambda: a + a, n_samples=4, before=flusher()))[-1]
     assert hot_ns < cold_ns < 2 * hot_ns
-
-
-@pytest.mark.parametrize("n_samples", [1, 10, 11])
-def test_work_is_called_ten_times_whatever_is_asked(n_samples: int) -> None:
-    """Ten samples are captured for any `n_samples`, and all further samples are replays."""
-    n_calls = 0
-
-    def work() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        kernel()
-
-    assert len(take_samples("graph", work, n_samples=n_samples, inner_loops=2)) == n_samples
-    assert n_calls == 20
 
 
 def test_work_that_waits_cannot_be_captured() -> None:

@@ -70,17 +70,6 @@ def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
     assert abs(rungs["+ sleep"].error or 0) > 0.2
 
 
-def test_each_rung_is_judged_by_records_of_its_own_cache(addition: Ladder) -> None:
-    """Hot rungs are judged by records with a hot cache, cold rungs by cold ones."""
-    rungs = by_name(addition)
-    hot_s, cold_s = (rungs[f"driver's records, {cache}"].referee_s for cache in ("hot", "cold"))
-    assert hot_s is not None
-    assert cold_s is not None
-    assert hot_s < cold_s
-    assert rungs["+ warm-up"].referee_s == hot_s
-    assert rungs["+ cache flush"].referee_s == cold_s
-
-
 def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
     """Text, frame and HTML have one row per rung, and name the source."""
     head, *rows, source = str(addition).splitlines()

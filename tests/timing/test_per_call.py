@@ -11,8 +11,6 @@ from tests.support.fake_profiler import FakeGpu
 
 GAPS = Gaps()
 KERNEL_NS = 10_000
-TICK_S = 32e-9
-FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
 N_CYCLES = KERNEL_NS * gpu("H200").boost_clock_mhz // 1000
 
 
@@ -25,30 +23,6 @@ def kernel() -> None:
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     """Replace torch's GPU and profiler by fakes."""
     return fake_profiler.install(monkeypatch)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_per_call_counts_the_work_alone() -> None:
-    """Launches of `before` and gpulab's own sleeps are not in a call's records."""
-
-    def before() -> None:
-        torch.zeros(1 << 20, device="cuda")
-
-    def work() -> None:
-        kernel()
-        kernel()
-
-    calls = per_call(work, n_samples=5, before=before)
-    assert len(calls) == 5
-    for call in calls:
-        assert [item.name for item in call.records] == ["sleep", "sleep"]
-        assert [item.name for item in call.calls] == ["cudaLaunchKernel"] * 2
-        assert call.busy_s == pytest.approx(2 * KERNEL_NS * 1e-9, abs=1e-15)
-        span_ns = 2 * KERNEL_NS + GAPS.work_to_work_ns
-        assert call.span_s == pytest.approx(span_ns * 1e-9, abs=1e-15)
-        assert not call.dropped
-    starts_ns = [call.records[0].start_ns for call in calls]
-    assert starts_ns == sorted(set(starts_ns))
 
 
 @pytest.mark.usefixtures("gpu")

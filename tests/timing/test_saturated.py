@@ -27,12 +27,6 @@ def ns(samples_s: list[float]) -> list[int]:
     return [round(sample_s * 1e9) for sample_s in samples_s]
 
 
-def test_every_sample_is_the_kernel_and_the_floor() -> None:
-    """Even the first sample reads the kernel plus the floor, and no launch."""
-    read_ns = ns(take_samples("saturated", kernel, n_samples=70))
-    assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 70, abs=TICK_NS)
-
-
 def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
     """A 1 µs kernel reads 1 µs plus the floor, where plain events read the host's pace."""
     read_ns = ns(take_samples("saturated", lambda: kernel(1), n_samples=5))
@@ -58,35 +52,6 @@ def test_what_goes_before_is_not_timed() -> None:
     read_ns = ns(take_samples("saturated", kernel, n_samples=7, before=before))
     assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 7, abs=TICK_NS)
     assert n_calls == 7
-
-
-def test_work_is_called_as_often_as_it_is_timed() -> None:
-    """If the host is ahead at once, no sample is thrown away."""
-    n_calls = 0
-
-    def work() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        kernel()
-
-    take_samples("saturated", work, n_samples=60, inner_loops=2)
-    assert n_calls == 120
-
-
-def test_host_that_is_slower_than_the_first_guess_is_waited_for() -> None:
-    """If 300 launches outlast the first sleep, that sample is repeated with a longer one."""
-
-    def slow() -> None:
-        for _ in range(300):
-            kernel(1)
-
-    take = SaturatedSampler(slow)
-    duration_ns = 300 * 1_000 + 299 * GAPS.work_to_work_ns + FLOOR_NS
-    assert ns(take(4)) == pytest.approx([duration_ns] * 4, abs=TICK_NS)
-    assert take.n_starved == 0
-    assert take.counted == [False, True, True, True, True]
-    assert take.host_s is not None
-    assert take.host_s > 600e-6
 
 
 def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> None:

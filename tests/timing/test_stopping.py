@@ -7,7 +7,7 @@ import pytest
 from gpulab.timing import MeasurementOptions
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 
-LIMIT = StoppingRule(precision=0.01, max_time_s=1.0, n_least=10)
+LIMIT = StoppingRule(options=MeasurementOptions(), n_least=10)
 WIDE = [1.0, 1.1] * 10
 
 
@@ -18,7 +18,7 @@ def never() -> Sequence[float]:
 
 def test_a_number_of_samples_is_kept_to() -> None:
     """With `n_samples`, neither time nor precision ends the sampling."""
-    rule = StoppingRule(n_samples=12, precision=0.01, max_time_s=1.0, n_least=10)
+    rule = StoppingRule(options=MeasurementOptions(n_samples=12), n_least=10)
     assert [rule.reason(n, 5.0, never) for n in (0, 11, 12, 13)] == ["", "", *["n_samples"] * 2]
 
 
@@ -52,21 +52,12 @@ def test_width_that_is_narrow_enough(
 ) -> None:
     """The width may be a share of the median, the given resolution, or one tick of the clock."""
     rule = StoppingRule(
-        precision=precision,
-        max_time_s=1.0,
+        options=MeasurementOptions(precision=precision),
         n_least=10,
         resolution=resolution,
         coarsest_tick=coarsest_tick,
     )
     assert rule.reason(20, 0.0, lambda: WIDE) == reason
-
-
-def test_the_rule_of_a_measurement_has_its_options() -> None:
-    """The rule takes number, precision and time from the options of a measurement."""
-    options = MeasurementOptions(n_samples=3, precision=0.2, max_time_s=4.0)
-    assert StoppingRule.of_options(options, n_least=20) == StoppingRule(
-        n_samples=3, precision=0.2, max_time_s=4.0, n_least=20
-    )
 
 
 def test_runs_take_turns() -> None:
@@ -80,7 +71,7 @@ def test_runs_take_turns() -> None:
 
     ended = take_in_turns(
         [lambda n: taken.append(f"a{n}"), lambda n: taken.append(f"b{n}")],
-        StoppingRule(n_samples=4, precision=0.01, max_time_s=1.0, n_least=10),
+        StoppingRule(options=MeasurementOptions(n_samples=4), n_least=10),
         count=lambda: 2 * (len(taken) // 2),
         judged=never,
         n_next=n_next,

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.tracing import Span
 from gpulab.tracing._counters import (
     CounterSeries,
     at_once,
@@ -56,29 +55,10 @@ def test_queue_contains_what_was_launched_and_is_not_done() -> None:
     assert series.values == (1, 2, 1, 0)
 
 
-def test_nodes_of_a_graph_may_come_in_any_order() -> None:
-    """A graph leaves the queue when its last node ends, in whatever order nodes are listed."""
-    (series,) = queue_depth([SPANS[0], SPANS[2], SPANS[1]])
-    assert series.times_s == (5 * US, 12 * US)
-
-
 def test_work_that_starts_before_its_call_returns_is_in_the_queue() -> None:
     """A kernel that ends before its launch returns still counts as queued."""
     (series,) = queue_depth([host("launch", 0, 5, 1), work(3, 4, 0, 1)])
     assert series.times_s == (3 * US, 4 * US)
-
-
-def test_each_device_has_a_queue() -> None:
-    """Each device has its own queue, and work without a known launch is in none."""
-    spans = [host("launch", 0, 1, 1), work(2, 3, 0, 1, device=1), work(5, 6)]
-    assert [series.device for series in queue_depth(spans)] == [1]
-
-
-def test_a_device_that_is_not_known_counts_as_the_first() -> None:
-    """A span without a device, as in a hand-made timeline, counts for device 0."""
-    unknown = Span("kernel", "k", "stream 0", 2 * US, 3 * US, 0, correlation=1)
-    (series,) = queue_depth([host("launch", 0, 1, 1), unknown])
-    assert series.device == 0
 
 
 def test_counting_what_overlaps() -> None:

@@ -9,8 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.figures import look_of
-from gpulab.tracing import Timeline, draw_timeline
+from gpulab.figures import Figure, look_of
+from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
 from gpulab.tracing._spans import SPAN_KINDS, Span
@@ -30,6 +30,11 @@ SHOWN = Timeline(
     "NVIDIA H200",
     (CounterSeries("memory", "B", 0, (0.0, 150 * US), (1024.0, 512.0)),),
 )
+
+
+def draw_timeline(record: Timeline, **options: str) -> Figure:
+    """Return the figure of a timeline, with the series below its lanes."""
+    return timeline(record, series=True, **options)
 
 
 @pytest.fixture
@@ -80,17 +85,6 @@ def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
     )
 
 
-def test_the_host_may_wait_for_an_event_of_a_pair() -> None:
-    """A pair times something whether the host waits for its end or not."""
-    pair = (mark("event", 110, 110, 0, 8), mark("event", 185, 185, 0, 9))
-    waiting = host("wait", 186, 190, 10, waits_for=9)
-    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair, waiting)))
-    assert figure.title.startswith("Two events 75.0 µs apart")
-    for_the_first = host("wait", 186, 190, 10, waits_for=8)
-    figure = draw_timeline(replace(SHOWN, spans=(*SHOWN.spans, *pair, for_the_first)))
-    assert "apart" not in figure.title
-
-
 def test_a_short_time_between_events_is_written_beside_its_mark(ax: Axes) -> None:
     """The row of events has its time where its bar is too narrow for it, inside the picture."""
     for begin, side in ((110, "left"), (188, "right")):
@@ -113,11 +107,6 @@ def test_a_row_shows_when_the_gpu_is_idle(ax: Axes) -> None:
     (titled,) = draw_timeline(shown, title="A title").canvas.axes
     assert rows(titled) == rows(timeline(shown, ax)) == ["host", "stream 0"]
     assert draw_timeline(shown).title.startswith("The GPU is busy 40 % of 100 µs")
-
-
-def test_series_are_left_out_unless_they_are_asked_for(ax: Axes) -> None:
-    """A picture of a program has the rows of what it did; engines, queue and memory are extra."""
-    assert rows(timeline(SHOWN, ax)) == ["host", "stream 0", "stream 7"]
 
 
 def test_names_of_the_reader(ax: Axes) -> None:
@@ -157,12 +146,6 @@ def test_series_of_two_devices_are_named(ax: Axes) -> None:
     assert "cuda:1 compute (≤ 2)" in rows(ax)
 
 
-def test_rows_of_a_lane_share_its_label(ax: Axes) -> None:
-    """A lane of several rows has one label, at their middle."""
-    timeline(Timeline((work(0, 10), work(5, 15)), "virtual", "NVIDIA H200"), ax, series=True)
-    assert list(ax.get_yticks())[:2] == [0.5, 2]
-
-
 def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
     """Times count from the first span, and colour and hatch show the kind."""
     timeline(SHOWN, ax)
@@ -183,14 +166,6 @@ def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
         ("wait", 10, 90, 0),
         ("host", 90, 91, 0),
     }
-
-
-def test_names_are_cut_to_the_room(ax: Axes) -> None:
-    """A short bar has the start of its name, and a very short one has none."""
-    name = "vectorized_elementwise_kernel"
-    spans = (work(0, 100, name=name), work(100, 111, name=name), work(111, 118, name=name))
-    timeline(Timeline(spans, "virtual", "NVIDIA H200"), ax)
-    assert [text.get_text() for text in ax.texts] == [name, "vector…"]
 
 
 def test_a_name_stays_inside_its_bar() -> None:
@@ -252,14 +227,6 @@ def test_picture_reads_as_text() -> None:
     assert figure.title == "The GPU is busy 71 % of 91.0 µs (virtual NVIDIA H200)"
     assert str(SHOWN.summary()) in figure.description
     assert len(figure.frame) == len(SHOWN.spans)
-
-
-@pytest.mark.slow
-def test_thinned_picture_says_so() -> None:
-    """The description says how many spans were drawn as how many bars."""
-    spans = tuple(work(n, n + 0.5) for n in range(3_001))
-    shown = Timeline(spans, "virtual", "NVIDIA H200")
-    assert "3,001 spans, drawn as 3,000 bars" in draw_timeline(shown).description
 
 
 def test_nothing_cannot_be_drawn(ax: Axes) -> None:

@@ -28,9 +28,3 @@ def test_arrows() -> None:
 def test_no_arrow_without_its_other_end() -> None:
     """Work without a known call and a wait for something unknown have no arrow."""
     assert flows([work(0, 1, 0, 7), work(0, 1), host("wait", 0, 1, 2, waits_for=8)]) == []
-
-
-def test_last_of_a_graph_is_the_one_that_ends_last() -> None:
-    """A wait's arrow starts at the node that ended last, in whatever order spans are listed."""
-    spans = [SPANS[0], SPANS[2], SPANS[1], SPANS[6]]
-    assert flows(spans)[-1] == Flow("wait", 1, 3)

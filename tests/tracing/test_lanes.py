@@ -2,7 +2,7 @@
 
 from gpulab.tracing import Span
 from gpulab.tracing._lanes import Lane, layout
-from tests.support.spans import host, mark, work
+from tests.support.spans import host, work
 
 
 def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
@@ -20,13 +20,7 @@ def test_host_is_on_top_and_streams_follow_by_device_and_number() -> None:
     ]
     assert placed.rows == (4, 3, 2, 1, 0)
     assert [lane.device for lane in placed.lanes] == [None, None, 0, 0, 1]
-    assert placed.n_rows == 5
-
-
-def test_streams_are_ordered_by_number_not_by_name() -> None:
-    """Stream 10 comes after stream 7."""
-    lanes = layout([work(0, 1, 10), work(0, 1, 7)]).lanes
-    assert [lane.name for lane in lanes] == ["stream 7", "stream 10"]
+    assert sum(lane.n_rows for lane in placed.lanes) == 5
 
 
 def test_what_overlaps_goes_down_a_row() -> None:
@@ -36,19 +30,8 @@ def test_what_overlaps_goes_down_a_row() -> None:
     assert placed.lanes == (Lane("stream 0", 0, 0, 2),)
 
 
-def test_moments_take_no_room() -> None:
-    """An event has no length, so it stays in the first row."""
-    placed = layout([work(0, 10), mark("event", 5, 5, 0, 1), work(10, 20)])
-    assert placed.rows == (0, 0, 0)
-
-
 def test_rows_of_a_lane_are_limited() -> None:
     """A lane has at most eight rows; further spans are drawn over others."""
     placed = layout([work(n, 100) for n in range(12)])
     assert max(placed.rows) == 7
-    assert placed.n_rows == 8
-
-
-def test_nothing_has_no_rows() -> None:
-    """Without spans there are no lanes and no rows."""
-    assert (layout([]).lanes, layout([]).rows) == ((), ())
+    assert sum(lane.n_rows for lane in placed.lanes) == 8

@@ -50,12 +50,6 @@ def test_series_goes_forward() -> None:
     )
 
 
-def test_largest_of_a_series() -> None:
-    """`largest` is the greatest value, and 0 without readings."""
-    assert MEMORY.largest == 512
-    assert CounterSeries("memory", "B", 0, (), ()).largest == 0
-
-
 def test_first_version_of_the_schema_is_still_read() -> None:
     """A file from before spans had a correlation is read with None there."""
     text = (
@@ -76,11 +70,6 @@ def test_frame_keeps_whole_numbers_whole() -> None:
     names = ["stream", "device", "correlation", "waits_for", "size_bytes"]
     assert {str(frame[name].dtype) for name in names} == {"Int64"}
     assert list(frame["size_bytes"].dropna()) == [64]
-
-
-def test_text_of_a_timeline_is_its_summary() -> None:
-    """`str` gives the summary, not a list of all spans."""
-    assert str(TIMELINE) == str(TIMELINE.summary())
 
 
 def test_host_and_work_are_told_apart() -> None:

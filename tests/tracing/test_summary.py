@@ -67,27 +67,12 @@ def test_streams_in_turn_save_nothing_and_lose_nothing(durations: list[int]) -> 
     assert 0 <= share.saved_s < 1e-9 * US
 
 
-def test_window_may_begin_at_any_time() -> None:
-    """Time before and after the work counts from the first to the last span."""
-    (share,) = summarize([host("host", 50, 60), work(57, 70), host("host", 60, 75)], PLACE).devices
-    assert (share.before_s, share.after_s) == pytest.approx((7 * US, 5 * US))
-
-
 def test_overlap_inside_one_stream_is_none() -> None:
     """Overlap within one stream, as in a graph, does not count as overlap of streams."""
     (share,) = summarize([work(0, 10), work(5, 20)], PLACE).devices
     assert (share.busy_s, share.overlap_s) == (pytest.approx(20 * US), 0)
     assert share.streams == (BusyTime("stream 0", share.busy_s, 2),)
     assert share.overlap_achieved is None
-
-
-def test_hand_made_spans_have_engines_by_kind() -> None:
-    """A span without an engine is grouped by its kind."""
-    spans = [Span("kernel", "k", "s", 0, 1, 0), Span("copy", "c", "s", 1, 2, 0)]
-    assert [part.name for part in summarize(spans, PLACE).devices[0].engines] == [
-        "compute",
-        "copy",
-    ]
 
 
 def test_waits_of_streams_are_not_busy() -> None:
@@ -134,13 +119,6 @@ def test_words_for_nothing() -> None:
         "4.00 µs on virtual NVIDIA H200: 1 wait.",
         "No GPU did any work.",
     ]
-
-
-def test_moments_alone() -> None:
-    """A timeline without length has shares of 0 % and raises no error."""
-    (share,) = summarize([work(5, 5)], PLACE).devices
-    assert share.busy_s == 0
-    assert "busy 0.0 %, idle 0.0 %" in str(summarize([work(5, 5)], PLACE))
 
 
 def test_only_the_longest_gaps_are_printed() -> None:

@@ -3,7 +3,6 @@
 import cProfile
 import random
 import sys
-import threading
 import time
 import timeit
 from collections import Counter
@@ -19,7 +18,7 @@ import gpulab
 from gpulab.core.errors import CutOffError
 from gpulab.core.torch_private import spin
 from gpulab.tracing import trials
-from gpulab.tracing.trials import Trial, WatchedWork, called, first_fitting, number_in, tried
+from gpulab.tracing.trials import Trial, WatchedWork, called, number_in, tried
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -158,24 +157,6 @@ def test_inputs_that_are_made_inside_must_be_waited_for() -> None:
     assert len(made.launched) == 1  # what makes the inputs is not the function's
 
 
-def test_work_is_told_by_kernels_bytes_and_streams() -> None:
-    """A trial names the kernels, the bytes that were copied, and the streams."""
-    host = torch.ones(1024).pin_memory()
-
-    def function(work: Callable[[], object]) -> object:
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            x = host.to("cuda", non_blocking=True)
-        torch.cuda.current_stream().wait_stream(side)
-        work()
-        return x
-
-    trial = tried(function, WatchedWork(lambda: spin(1000)))
-    assert (trial.n_kernels, trial.copied_bytes, len(trial.streams)) == (1, 4096, 2)
-    assert isinstance(trial.value, torch.Tensor)
-    assert not trial.value.is_cuda
-
-
 def test_the_current_stream_is_restored() -> None:
     """A function may leave a stream of its own current; the next cell finds the one before."""
     side = torch.cuda.Stream()
@@ -217,19 +198,6 @@ def test_calls_from_a_timer_a_thread_and_a_capture_are_marked() -> None:
     ]
     assert trial.timer == "timeit"
     assert all(call.work is work for call in trial.calls)
-
-
-def test_a_work_is_called_from_a_thread() -> None:
-    """A call from another thread than the function's is recorded too."""
-    work = WatchedWork(lambda: 3)
-
-    def function(fn: Callable[[], object]) -> None:
-        thread = threading.Thread(target=fn)
-        thread.start()
-        thread.join()
-
-    assert tried(function, work).n_calls == 1
-    assert work() == 3  # outside of a trial it is only called
 
 
 def test_a_profiler_of_the_program_goes_on() -> None:
@@ -299,23 +267,6 @@ def test_numbers_are_read(value: Any, number: float | None, seconds: float | Non
     """A number is a real number and no truth value; a time may be the first of any pair."""
     trial = Trial(value)
     assert (trial.number, trial.seconds, number_in(value)) == (number, seconds, number)
-
-
-def test_the_first_rule_that_fits_decides() -> None:
-    """Rules are tried in order, later predicates are not asked, and a text may be computed."""
-    asked: list[str] = []
-
-    def fits(name: str, answer: bool) -> Callable[[int], bool]:  # noqa: FBT001  # the answer
-        return lambda _: bool(asked.append(name)) or answer
-
-    rules = [
-        (fits("a", False), "a"),  # noqa: FBT003  # the answer
-        (fits("b", True), lambda n: f"b {n}"),  # noqa: FBT003  # the answer
-        (fits("c", True), "c"),  # noqa: FBT003  # the answer
-    ]
-    assert first_fitting(rules, 7) == "b 7"
-    assert asked == ["a", "b"]
-    assert first_fitting(rules[:1], 7) is None
 
 
 def test_a_function_without_a_gpu_is_only_called() -> None:

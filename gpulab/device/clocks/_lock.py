@@ -7,12 +7,12 @@ import atexit
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from gpulab.core.errors import ClockLockError, ClocksUnavailableError, InvalidOptionError
+from gpulab.core.errors import ClockLockError, InvalidOptionError
 from gpulab.core.interrupts import ExitStack, contextmanager, step
 from gpulab.core.requirements import COUNT, COUNT_OR_ZERO
 from gpulab.device.clocks import _nvml as driver
@@ -21,9 +21,6 @@ from gpulab.device.clocks import _watchdog as watchdog
 # A dismissed watchdog only has to exit. It may take longer if it unlocks the clock itself, and
 # then it goes on alone.
 _PATIENCE_S = 5.0  # how long to wait for the watchdog to end
-
-# Sets the clock in MHz, or unlocks it if given None; returns why that was refused, or None.
-Setter = Callable[[int | None], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,8 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     ------
     ClockLockError
         If the driver refuses; the message says how to do it by hand.
+    ClocksUnavailableError
+        If the package ``nvidia-ml-py`` is not installed, or there is no such GPU.
     InvalidOptionError
         If the GPU does not support this clock; the message suggests the nearest.
 
@@ -105,23 +104,40 @@ def lock(sm_mhz: int, *, device: int | None = None) -> Iterator[Lock]:
     COUNT.check(sm_mhz=sm_mhz)
     COUNT_OR_ZERO.or_none.check(device=device)
     index = driver.torch_index(device)
-    entry = _prepare(sm_mhz, index)
+    gpu = driver.gpu_of(index)
+    _check_supported(gpu, sm_mhz)
+    entry = _Entry(gpu, sm_mhz)
     with ExitStack() as stack:
         stack.callback(_release, entry)
         _take(entry)
         yield Lock(sm_mhz, index, _undo(entry))
 
 
-@dataclass(eq=False, slots=True)
 class _Entry:
     """One lock, from before it is set until it is released."""
 
-    index: int
-    sm_mhz: int
-    is_virtual: bool
-    setters: list[Setter]
-    process: "subprocess.Popen[str] | None" = None
-    pid: int = field(default_factory=os.getpid)
+    def __init__(self, gpu: driver.NvmlGpu, sm_mhz: int) -> None:
+        self.gpu = gpu
+        self.sm_mhz = sm_mhz
+        self.process: subprocess.Popen[str] | None = None
+        self.pid = os.getpid()
+        # Looked up now, because a virtual GPU may have replaced these functions when the clock is
+        # unlocked.
+        self._lock_clocks = gpu.nvml.nvmlDeviceSetGpuLockedClocks
+        self._reset_clocks = gpu.nvml.nvmlDeviceResetGpuLockedClocks
+
+    def apply(self, sm_mhz: int | None) -> str | None:
+        """Set the clock in MHz, or unlock it if given None; return why that was refused."""
+        try:
+            if sm_mhz is None:
+                self._reset_clocks(self.gpu.handle)
+            else:
+                # The same lowest and highest clock, or the driver would still choose one in
+                # between.
+                self._lock_clocks(self.gpu.handle, sm_mhz, sm_mhz)
+        except self.gpu.nvml.NVMLError as error:
+            return f"NVML answers: {error}"
+        return None
 
 
 # The locks in force, outermost first.
@@ -133,51 +149,8 @@ def _command(index: int, *options: str) -> str:
 
 
 def _undo(entry: _Entry) -> str:
-    real = _command(entry.index, "-rgc")
-    return f"leave the `with`; of a real GPU, {real}" if entry.is_virtual else real
-
-
-def _prepare(sm_mhz: int, device: int) -> _Entry:
-    try:
-        gpu = driver.gpu_of(device)
-    except ClocksUnavailableError:
-        # Without the package nvidia-ml-py, nvidia-smi may still work: it comes with the driver.
-        index = driver.index_in_environment(device)
-        return _Entry(index, sm_mhz, False, [_through_nvidia_smi(index)])  # noqa: FBT003 # a field
-    _check_supported(gpu, sm_mhz)
-    setters = [_through_nvml(gpu)]
-    if not gpu.is_virtual:  # nvidia-smi would change a real GPU
-        setters.append(_through_nvidia_smi(gpu.index))
-    return _Entry(gpu.index, sm_mhz, gpu.is_virtual, setters)
-
-
-def _through_nvml(gpu: driver.NvmlGpu) -> Setter:
-    # Looked up now, because a virtual GPU may have replaced these functions when the clock is
-    # unlocked.
-    lock_clocks = gpu.nvml.nvmlDeviceSetGpuLockedClocks
-    reset_clocks = gpu.nvml.nvmlDeviceResetGpuLockedClocks
-
-    def apply(sm_mhz: int | None) -> str | None:
-        try:
-            if sm_mhz is None:
-                reset_clocks(gpu.handle)
-            else:
-                # The same lowest and highest clock, or the driver would still choose one in
-                # between.
-                lock_clocks(gpu.handle, sm_mhz, sm_mhz)
-        except gpu.nvml.NVMLError as error:
-            return f"NVML answers: {error}"
-        return None
-
-    return apply
-
-
-def _through_nvidia_smi(index: int) -> Setter:
-    def apply(sm_mhz: int | None) -> str | None:
-        options = ("-rgc",) if sm_mhz is None else ("-lgc", f"{sm_mhz},{sm_mhz}")
-        return watchdog.nvidia_smi(index, *options)
-
-    return apply
+    real = _command(entry.gpu.index, "-rgc")
+    return f"leave the `with`; of a real GPU, {real}" if entry.gpu.is_virtual else real
 
 
 def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
@@ -198,30 +171,25 @@ def _check_supported(gpu: driver.NvmlGpu, sm_mhz: int) -> None:
 
 
 def _take(entry: _Entry) -> None:
-    if not entry.is_virtual:  # a virtual GPU ends with this process
+    if not entry.gpu.is_virtual:  # a virtual GPU ends with this process
         entry.process = _start_watchdog(entry)
     # Added before the clock is set: if an interrupt comes in between, the clock is still unlocked.
     _entries.append(entry)
-    answers = []
-    for setter in list(entry.setters):
-        answer = setter(entry.sm_mhz)
-        if answer is None:
-            # The clock is unlocked in the same way, because the other way may have fewer rights.
-            entry.setters = [setter]
-            return
-        answers.append(answer)
-    _entries.remove(entry)
-    _dismiss(entry)
-    raise ClockLockError(_refusal(entry, answers))
+    answer = entry.apply(entry.sm_mhz)
+    if answer is not None:
+        _entries.remove(entry)
+        _dismiss(entry)
+        raise ClockLockError(_refusal(entry, answer))
 
 
-def _refusal(entry: _Entry, answers: list[str]) -> str:
-    lock_command = _command(entry.index, "-lgc", f"{entry.sm_mhz},{entry.sm_mhz}")
-    undo_command = _command(entry.index, "-rgc")
-    name = f"{'virtual ' if entry.is_virtual else ''}GPU {entry.index}"
-    who = "on a real one an administrator" if entry.is_virtual else "an administrator"
+def _refusal(entry: _Entry, answer: str) -> str:
+    index, is_virtual = entry.gpu.index, entry.gpu.is_virtual
+    lock_command = _command(index, "-lgc", f"{entry.sm_mhz},{entry.sm_mhz}")
+    undo_command = _command(index, "-rgc")
+    name = f"{'virtual ' if is_virtual else ''}GPU {index}"
+    who = "on a real one an administrator" if is_virtual else "an administrator"
     return (
-        f"the clock of {name} was not locked at {entry.sm_mhz} MHz ({'; '.join(answers)}); "
+        f"the clock of {name} was not locked at {entry.sm_mhz} MHz ({answer}); "
         f"{who} can, with `{lock_command}`, and undo it with `{undo_command}`"
     )
 
@@ -232,8 +200,9 @@ def _release(entry: _Entry) -> None:
     if entry not in _entries or entry.pid != os.getpid():
         return
     # The latest of the other locks counts, whichever order the blocks end in.
-    others = [each for each in _entries if each is not entry and each.index == entry.index]
-    answer = entry.setters[0](others[-1].sm_mhz if others else None)
+    index = entry.gpu.index
+    others = [each for each in _entries if each is not entry and each.gpu.index == index]
+    answer = entry.apply(others[-1].sm_mhz if others else None)
     # Removed only now: after an interrupt before this line, atexit unlocks the clock.
     _entries.remove(entry)
     if answer is None:
@@ -241,8 +210,8 @@ def _release(entry: _Entry) -> None:
         return
     _dismiss(entry, word="")  # without DONE, the watchdog tries to unlock the clock itself
     raise ClockLockError(
-        f"the clock of GPU {entry.index} may still be locked at {entry.sm_mhz} MHz ({answer}); "
-        f"unlock it with `{_command(entry.index, '-rgc')}`"
+        f"the clock of GPU {index} may still be locked at {entry.sm_mhz} MHz ({answer}); "
+        f"unlock it with `{_command(index, '-rgc')}`"
     )
 
 
@@ -259,7 +228,7 @@ atexit.register(_release_all)
 def _start_watchdog(entry: _Entry) -> "subprocess.Popen[str]":
     # Run by its path, and with -P without its folder on sys.path, so that it imports nothing of
     # gpulab.
-    command = [sys.executable, "-P", str(Path(watchdog.__file__)), str(entry.index)]
+    command = [sys.executable, "-P", str(Path(watchdog.__file__)), str(entry.gpu.index)]
     try:
         process = subprocess.Popen(  # noqa: S603 # our own script and a number
             command,
@@ -284,7 +253,7 @@ def _no_watchdog(entry: _Entry, reason: str) -> str:
     return (
         f"the clock was not locked at {entry.sm_mhz} MHz, because nothing would unlock it if this "
         f"process were killed: the process that waits for that did not start ({reason}); do it by "
-        f"hand: `{_command(entry.index, '-lgc', f'{entry.sm_mhz},{entry.sm_mhz}')}`"
+        f"hand: `{_command(entry.gpu.index, '-lgc', f'{entry.sm_mhz},{entry.sm_mhz}')}`"
     )
 
 

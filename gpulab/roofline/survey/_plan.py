@@ -13,9 +13,9 @@ from gpulab.core.errors import RecordingError
 from gpulab.core.requirements import FLAG, PATH, POSITIVE, NameOf, items_of
 from gpulab.core.units import counted, format_time
 from gpulab.gpus.provenance import device_label
-from gpulab.workloads import WORKLOADS, Workload, recordings
-from gpulab.workloads.recordings import RecordingContents
-from gpulab.workloads.sweeps import Effort, Point, Task
+from gpulab.timing import MeasurementOptions
+from gpulab.workloads import WORKLOADS, Workload
+from gpulab.workloads.sweeps import FileContents, Point, Task, read_recording
 
 CEILINGS = "ceilings"
 SECTIONS = (CEILINGS, "catalogue", "crossover", "cpu")
@@ -29,7 +29,7 @@ _N_ALL = 99
 _SMALLER = (16, 4)
 _OTHER_TYPES = ("float16", "float64")
 _MOST_COPIED_BYTES = 1 << 30
-EFFORT = Effort(precision=0.02, max_time_s=0.2)
+EFFORT = MeasurementOptions(precision=0.02, max_time_s=0.2)
 # An H100 and its host took 345 s for 2,817 points, and 5 s for the ceilings.
 _POINT_S, _CEILINGS_S = 0.12, 5.0
 _PER_MINUTE_S = 60
@@ -171,7 +171,7 @@ def plan(
     FLAG.check(quick=quick)
     names = SECTIONS if sections is None else sections
     wanted = items_of("sections", names, NameOf("section", SECTIONS))
-    before = RecordingContents({}) if out is None else _read_earlier(Path(out))
+    before = FileContents({}) if out is None else _read_earlier(Path(out))
     # Points that failed are tried again.
     measured = {key for key, point in before.points.items() if point.ok}
     measured |= before.sections.keys() - {LEFT_OUT}
@@ -197,7 +197,7 @@ def plan(
     )
 
 
-def _read_earlier(path: Path) -> RecordingContents:
+def _read_earlier(path: Path) -> FileContents:
     """Return what an earlier run has written; nothing if there is no file."""
     if path.suffix == ".gz":
         raise RecordingError(
@@ -206,5 +206,5 @@ def _read_earlier(path: Path) -> RecordingContents:
         )
     # tempfile creates empty files, and writing to one loses nothing.
     if path.exists() and path.stat().st_size:
-        return recordings.read(path, unfinished=True)
-    return RecordingContents({})
+        return read_recording(path, unfinished=True)
+    return FileContents({})

@@ -18,15 +18,20 @@ from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, PATH
 from gpulab.roofline.survey._plan import CEILINGS, EFFORT, LEFT_OUT, SurveyPlan, plan
 from gpulab.workloads import recordings, workload
-from gpulab.workloads.recordings import Recording, Row
+from gpulab.workloads.recordings import Recording
 from gpulab.workloads.sweeps import (
     Journal,
     Point,
+    Row,
     RunningSweep,
     Task,
+    as_line,
     first_line,
     measure_point,
     provenance,
+    seal,
+    section_line,
+    unsealed,
 )
 
 __all__ = ["record"]
@@ -110,7 +115,7 @@ def record(
         # time.monotonic stays the real clock; time.perf_counter is the virtual clock on a virtual
         # GPU. Only now, so that reading the file takes nothing off the time.
         end_s = time.monotonic() + to_do.limit_s
-        with device.active(), unsealed(file):
+        with device.active(), open_again(file):
             journal = Journal(file)
             facts = journal.begin(provenance())
             running = RunningSweep({task.key: task for task in to_do.tasks}, facts, journal)
@@ -126,7 +131,7 @@ def record(
 
 
 @interrupts.contextmanager
-def unsealed(file: GrowingFile) -> Iterator[None]:
+def open_again(file: GrowingFile) -> Iterator[None]:
     """Remove the checksum of a recording inside the block, and write a new one after it.
 
     Lines after a checksum would be refused.
@@ -144,20 +149,20 @@ def unsealed(file: GrowingFile) -> Iterator[None]:
 
 def _seal(file: GrowingFile) -> None:
     if body := _unseal(file):
-        file.append(recordings.seal(body))
+        file.append(seal(body))
         file.sync()
 
 
 def _unseal(file: GrowingFile) -> str:
     """Remove the checksum and an incomplete last line, and return the text that is left."""
-    body = recordings.unsealed(file.read().decode())
+    body = unsealed(file.read().decode())
     # Counted in bytes, as names may contain other characters than ASCII.
     file.cut(len(body.encode()))
     return body
 
 
 def _add_section(file: GrowingFile, name: str, rows: list[Row]) -> None:
-    file.append(recordings.as_line(recordings.section_line(name, rows)))
+    file.append(as_line(section_line(name, rows)))
 
 
 class _Survey:

@@ -13,7 +13,7 @@ from gpulab.core.foreign_text import one_line, visible, visible_row
 from gpulab.core.markup import clean, table
 from gpulab.core.requirements import PATH
 from gpulab.core.serialization import Saved
-from gpulab.core.units import format_percent, format_time
+from gpulab.core.units import aligned, format_percent, format_time
 from gpulab.device.measurement import Conditions
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.timing.cards._works import HIDDEN, LESSONS
@@ -185,12 +185,7 @@ class Card(Saved):
         return target
 
     def __str__(self) -> str:
-        lines = [_HEAD, *map(_cells, self.entries)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        rows = (
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        rows = aligned([_HEAD, *map(_cells, self.entries)])
         return visible("\n".join([self._title, *rows, *self.verdict()]))
 
     __repr__ = __str__

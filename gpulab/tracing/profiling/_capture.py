@@ -7,40 +7,26 @@ GPU writes its own. Both have the same types, with the host's calls on the same 
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Protocol, Self
+from typing import TYPE_CHECKING
 
 import torch
 
 from gpulab import device
-from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device.work import Work
 from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.tracing.profiling._cupti import is_detachable
 from gpulab.tracing.profiling._kineto import KinetoSession, is_prepared, obstacle
 from gpulab.tracing.profiling._records import Records
 
-__all__ = ["capture", "leaves_no_trace", "short_name", "why_unusable"]
+if TYPE_CHECKING:
+    from gpulab.virtual import SimulatorSession
+
+__all__ = ["capture", "leaves_no_trace", "short_name"]
 
 
 # Parts of a C++ name that nearly every kernel of PyTorch has.
 _NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
 _NAME_LENGTH = 60
-
-
-class _RecordSource(Protocol):
-    """A session that records activity: enter it, run the work, leave it, then read."""
-
-    source: str
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, _kind: object = None, error: BaseException | None = None, _trace: object = None
-    ) -> None: ...
-
-    def now_ns(self) -> int: ...
-
-    def read(self) -> tuple[list[ActivityRecord], list[HostCall]]: ...
 
 
 def capture(work: Work) -> Records:
@@ -67,24 +53,12 @@ def capture(work: Work) -> Records:
         return split_by_window(source, in_use.name, [window])[0]
 
 
-def why_unusable() -> str | None:
-    """Return why there are no activity records of the GPU in use, or None if there are.
-
-    It records one session to find out. Each call therefore takes as long as a session.
-    """
-    # PyTorch and the driver have no call that says so beforehand: a container without the right
-    # to read CUPTI's records starts a session without an error, and only the records are missing.
-    try:
-        capture(lambda: None)
-    except (ProfilerBusyError, ProfilerUnavailableError) as error:
-        return str(error)
-    return None
-
-
 def leaves_no_trace() -> bool:
     """Return whether a session leaves launches as fast as before and disturbs no other session.
 
-    It says nothing about whether the session gives records; see :func:`why_unusable`.
+    It says nothing about whether the session gives records. PyTorch and the driver have no call
+    that says so beforehand: a container without the right to read CUPTI's records starts a session
+    without an error, and only the records are missing.
     """
     if device.current().virtual is not None:
         return True
@@ -111,7 +85,7 @@ def short_name(name: str) -> str:
     return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
-def open_source(in_use: device.Device) -> _RecordSource:
+def open_source(in_use: device.Device) -> "KinetoSession | SimulatorSession":
     """Return a new session that records this GPU; enter it with ``with``."""
     if in_use.virtual is None:
         return KinetoSession()
@@ -121,7 +95,7 @@ def open_source(in_use: device.Device) -> _RecordSource:
 
 
 def split_by_window(
-    source: _RecordSource, device_name: str, windows: list[tuple[int, int]]
+    source: "KinetoSession | SimulatorSession", device_name: str, windows: list[tuple[int, int]]
 ) -> list[Records]:
     """Return one :class:`Records` for each window of the host's time, of a closed session.
 

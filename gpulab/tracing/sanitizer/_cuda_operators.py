@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from typing import Any
 
 import torch
 
@@ -20,30 +20,6 @@ _SHAPED_LIKE = {
     *("ones_like", "zeros_like", "full_like", "rand_like", "randn_like", "randint_like"),
     *("new_ones", "new_zeros", "new_full"),
 }
-
-
-class _Alias(Protocol):
-    is_write: bool
-
-
-class _Argument(Protocol):
-    name: str
-    alias_info: _Alias | None
-
-
-class _Schema(Protocol):
-    name: str
-    arguments: Sequence[_Argument]
-
-
-class TorchOperator(Protocol):
-    """The part of PyTorch's operators that is used here; they have no public type."""
-
-    tags: Sequence[torch.Tag]
-
-    def __call__(self, *args: object, **kwargs: object) -> object: ...
-
-    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +46,10 @@ class ObservedCall:
 
 
 def read_call(
-    func: TorchOperator, args: Sequence[object], kwargs: Mapping[str, object], out: object
+    func: Any,  # noqa: ANN401 # operators have no public type
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    out: object,
 ) -> ObservedCall:
     """Return what a call did, from its schema, its arguments and its result.
 
@@ -120,14 +99,14 @@ class _Form:
     waits: bool
 
 
-def _higher_order(func: TorchOperator, args: Sequence[object]) -> _Form:
+def _higher_order(func: object, args: Sequence[object]) -> _Form:
     arguments = tuple(f"argument {n}" for n, _ in enumerate(args))
     return _Form(str(func), arguments, (), waits=False)
 
 
 @cache
-def _form_of(func: TorchOperator) -> _Form:
-    schema: _Schema = schema_of(func)
+def _form_of(func: Any) -> _Form:  # noqa: ANN401 # as above
+    schema = schema_of(func)
     arguments = schema.arguments
     writes = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
     # PyTorch's tags for operators whose result, or whose shape, the host must read from the GPU.

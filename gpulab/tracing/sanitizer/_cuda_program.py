@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,8 +22,8 @@ from gpulab.happens_before import (
 )
 from gpulab.happens_before.tensor_accesses import check_host_operation, host_access
 from gpulab.tracing.sanitizer._cuda_memory import Memories
-from gpulab.tracing.sanitizer._cuda_operators import ObservedCall, TorchOperator, read_call
-from gpulab.tracing.sanitizer._cuda_waits import DeviceArgument, waits_reported_to
+from gpulab.tracing.sanitizer._cuda_operators import ObservedCall, read_call
+from gpulab.tracing.sanitizer._cuda_waits import DeviceArgument, WaitListener, waits_reported_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class _Backward:
     used: set[StreamKey] = field(default_factory=set)
 
 
-class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class ProgramWatch(TorchDispatchMode, WaitListener):  # type: ignore[no-untyped-call] # torch's is untyped
     """Reports the thread's operators and waits to a checker."""
 
     # Otherwise PyTorch refuses operators of operators, such as flex_attention's.
@@ -84,7 +85,7 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
     @not_compiled
     def __torch_dispatch__(
         self,
-        func: TorchOperator,
+        func: Any,  # noqa: ANN401 # operators have no public type
         types: object,  # torch's signature
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
@@ -165,7 +166,11 @@ class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch'
                 self._backward = outer
 
     def _note(
-        self, func: TorchOperator, args: tuple[object, ...], kwargs: dict[str, object], out: object
+        self,
+        func: Any,  # noqa: ANN401 # as above
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        out: object,
     ) -> None:
         call = read_call(func, args, kwargs, out)
         on_device = [t for t in (*call.made, *call.written, *call.read) if self.hardware.holds(t)]

@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import torch
 
@@ -16,8 +16,11 @@ Function = Callable[..., object]
 DeviceArgument: TypeAlias = torch.device | str | int | None
 
 
-class Listener(Protocol):
-    """The methods that are called after each wait, and around each backward pass."""
+class WaitListener:
+    """The methods that are called after each wait, and around each backward pass.
+
+    They do nothing; a listener has its own in place of those that it needs.
+    """
 
     def recorded(self, event: torch.cuda.Event, stream: torch.cuda.Stream) -> None:
         """Note that ``event`` was recorded on ``stream``."""
@@ -42,10 +45,11 @@ class Listener(Protocol):
 
     def backward(self) -> AbstractContextManager[None]:
         """Return a context manager that is entered around a backward pass."""
+        return nullcontext()
 
 
 @contextmanager
-def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
+def waits_reported_to(listener: WaitListener, cuda: ModuleType) -> Iterator[None]:
     """Call the methods of ``listener`` at every wait of the block; tests give another ``cuda``."""
     undo = Undo()
     try:
@@ -56,7 +60,7 @@ def waits_reported_to(listener: Listener, cuda: ModuleType) -> Iterator[None]:
         undo.close()
 
 
-def _replacements(listener: Listener, cuda: ModuleType) -> list[tuple[object, str, Function]]:
+def _replacements(listener: WaitListener, cuda: ModuleType) -> list[tuple[object, str, Function]]:
     def record(
         _: object, event: torch.cuda.Event, stream: torch.cuda.Stream | None = None
     ) -> None:
@@ -122,7 +126,7 @@ def _followed(original: Function, then: Function) -> Function:
     return call
 
 
-def _inside(original: Function, listener: Listener) -> Function:
+def _inside(original: Function, listener: WaitListener) -> Function:
     @functools.wraps(original)
     def call(*args: object, **kwargs: object) -> object:
         with listener.backward():

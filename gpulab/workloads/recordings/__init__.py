@@ -1,14 +1,5 @@
 """Recordings of machines: times measured on real GPUs, shipped with gpulab or made by you."""
 
-from gpulab.workloads.recordings._file import (
-    RecordingContents,
-    Row,
-    as_line,
-    read,
-    seal,
-    section_line,
-    unsealed,
-)
 from gpulab.workloads.recordings._recording import (
     Recording,
     compare,
@@ -17,17 +8,4 @@ from gpulab.workloads.recordings._recording import (
     save,
 )
 
-__all__ = [
-    "Recording",
-    "RecordingContents",
-    "Row",
-    "as_line",
-    "compare",
-    "list",
-    "load",
-    "read",
-    "save",
-    "seal",
-    "section_line",
-    "unsealed",
-]
+__all__ = ["Recording", "compare", "list", "load", "save"]

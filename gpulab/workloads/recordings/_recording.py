@@ -1,5 +1,6 @@
 """Load, save and compare recordings, the shipped ones and your own."""
 
+import gzip
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -7,8 +8,9 @@ from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from gpulab.core.disk import write_whole
 from gpulab.core.errors import UnknownNameError
 from gpulab.core.foreign_text import one_line, visible_row
 from gpulab.core.requirements import (
@@ -23,9 +25,16 @@ from gpulab.core.requirements import (
     instance_of,
     mapping_to,
 )
-from gpulab.workloads.recordings import _file as file
 from gpulab.workloads.recordings._compare import ratios, refuse_incomparable
-from gpulab.workloads.sweeps import Point, frame_of
+from gpulab.workloads.sweeps import (
+    FileContents,
+    Point,
+    Sweep,
+    frame_of,
+    points_of,
+    read_recording,
+    sealed,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,20 +47,6 @@ _FACTS = instance_of(Mapping, "a dict of facts about the machine")
 _SECTIONS = mapping_to(
     each(instance_of(Mapping, "a row"), "rows"), "a dict from names to rows, each row a dict"
 )
-
-
-class HasProvenance(Protocol):
-    """A recording or a sweep: points with their provenance."""
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """Its points."""
-        ...
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Where and when they were measured."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +130,7 @@ class Recording:
 RECORDING = instance_of(Recording, "a recording, such as recordings.load() returns")
 _COMPARED = Requirement(
     "a recording, the name or the file of one, or a sweep",
-    lambda value: (
-        PATH.accepts(value) or (hasattr(value, "points") and hasattr(value, "provenance"))
-    ),
+    lambda value: PATH.accepts(value) or isinstance(value, Recording | Sweep),
 )
 
 
@@ -190,7 +183,7 @@ def load(name: str | Path, *, unfinished: bool = False) -> Recording:
     # A text without folder and suffix is more likely a misspelt name than a missing file.
     if isinstance(name, str) and not path.exists() and path.name == name and not path.suffix:
         raise UnknownNameError("recording", name, list())
-    return _recording(str(path), file.read(path, unfinished=unfinished))
+    return _recording(str(path), read_recording(path, unfinished=unfinished))
 
 
 def save(recording: Recording, path: str | Path, *, digits: int | None = None) -> Path:
@@ -237,16 +230,17 @@ def save(recording: Recording, path: str | Path, *, digits: int | None = None) -
     RECORDING.check(recording=recording)
     PATH.check(path=path)
     DIGITS.or_none.check(digits=digits)
-    # Points come first, so that you see some with `head`.
-    lines = file.lines_of(recording.points, recording.sections)
-    written = lines if digits is None else (file.thinned(line, digits) for line in lines)
     path = Path(path)
-    file.write(path, file.sealed(recording.provenance, written))
+    text = sealed(recording.provenance, recording.points, recording.sections, digits)
+    raw = text.encode()
+    if path.suffix == ".gz":
+        raw = gzip.compress(raw, mtime=0)  # no time of packing: the same content, the same file
+    write_whole(path, raw)
     return path
 
 
 def compare(
-    a: HasProvenance | str | Path, b: HasProvenance | str | Path, *, virtual: bool = False
+    a: Recording | Sweep | str | Path, b: Recording | Sweep | str | Path, *, virtual: bool = False
 ) -> "pd.DataFrame":
     """Return the ratio of the times, ``b`` over ``a``, for each task that both recordings have.
 
@@ -288,19 +282,17 @@ def compare(
     return ratios(first, second)
 
 
-def _named(source: HasProvenance | str | Path, name: str) -> Recording:
-    if isinstance(source, str | Path):
-        return load(source)
-    if isinstance(source, Recording):
-        return source
-    return Recording(name, source.provenance, tuple(source.points))
+def _named(source: Recording | Sweep | str | Path, name: str) -> Recording:
+    if isinstance(source, Sweep):
+        return Recording(name, source.provenance, points_of(source))  # type: ignore[arg-type] # or it refuses them
+    return source if isinstance(source, Recording) else load(source)
 
 
 # Cached: lessons and explorers load the same recording again and again.
 @cache
 def _shipped(name: str) -> Recording:
     with as_file(_shipped_files()[name]) as path:
-        contents = file.read(path)
+        contents = read_recording(path)
     return _recording(name, contents)
 
 
@@ -316,7 +308,7 @@ def _shipped_files() -> dict[str, Any]:
     }
 
 
-def _recording(name: str, contents: file.RecordingContents) -> Recording:
+def _recording(name: str, contents: FileContents) -> Recording:
     """Return a recording whose measured times have the source ``"recorded"``."""
     recorded = {"measured": "recorded"}
     about = dict(contents.provenance)

@@ -2,8 +2,16 @@
 
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._journal import SCHEMA, FileKind, Journal, contents_of
-from gpulab.workloads.sweeps._measure_point import Effort, first_line, measure_point
+from gpulab.workloads.sweeps._journal import FileContents, Journal, Row
+from gpulab.workloads.sweeps._measure_point import first_line, measure_point
+from gpulab.workloads.sweeps._recording_file import (
+    as_line,
+    read_recording,
+    seal,
+    sealed,
+    section_line,
+    unsealed,
+)
 from gpulab.workloads.sweeps._sweep import RunningSweep, Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
     CACHES,
@@ -17,24 +25,28 @@ from gpulab.workloads.sweeps._tasks import (
 
 __all__ = [
     "CACHES",
-    "SCHEMA",
     "TRANSFERS",
-    "Effort",
-    "FileKind",
+    "FileContents",
     "FunctionPoint",
     "HasPoints",
     "Journal",
     "Point",
+    "Row",
     "RunningSweep",
     "Sweep",
     "Task",
-    "contents_of",
+    "as_line",
     "first_line",
     "frame_of",
     "measure_point",
     "points_of",
     "provenance",
+    "read_recording",
+    "seal",
+    "sealed",
+    "section_line",
     "sweep",
     "take",
     "tasks_of",
+    "unsealed",
 ]

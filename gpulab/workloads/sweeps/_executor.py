@@ -26,9 +26,10 @@ from uuid import uuid4
 from gpulab import device
 from gpulab.core.errors import GpulabError, InvalidOptionError, NoGpuError
 from gpulab.device import Device, outside
+from gpulab.timing import MeasurementOptions
 from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, measure_function
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._measure_point import Effort, first_line, measure_point
+from gpulab.workloads.sweeps._measure_point import first_line, measure_point
 from gpulab.workloads.sweeps._tasks import Point, Task
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def provenance_in_worker(assignment: GpuAssignment) -> Mapping[str, object]:
         return provenance()
 
 
-def measured(task: AnyTask, effort: Effort) -> AnyPoint:
+def measured(task: AnyTask, effort: MeasurementOptions) -> AnyPoint:
     """Return the point of a task, measured now on the GPU in use."""
     # A task of a function has its effort among its options.
     if isinstance(task, FunctionTask):
@@ -132,7 +133,9 @@ def measured(task: AnyTask, effort: Effort) -> AnyPoint:
     return measure_point(task, effort)
 
 
-def measure_in_worker(assignment: GpuAssignment, task: AnyTask, effort: Effort) -> AnyPoint:
+def measure_in_worker(
+    assignment: GpuAssignment, task: AnyTask, effort: MeasurementOptions
+) -> AnyPoint:
     """Return the point of a task; runs in the worker."""
     with assignment.entered():
         return measured(task, effort)
@@ -141,7 +144,7 @@ def measure_in_worker(assignment: GpuAssignment, task: AnyTask, effort: Effort) 
 class InProcessRunner:
     """Measures tasks in this process, on the GPU in use."""
 
-    def __init__(self, effort: Effort) -> None:
+    def __init__(self, effort: MeasurementOptions) -> None:
         self._effort = effort
 
     def describe(self) -> Mapping[str, object]:
@@ -196,7 +199,9 @@ def _worker_count(executor: Executor) -> int:
 class ExecutorRunner:
     """Measures tasks on the workers of an executor."""
 
-    def __init__(self, executor: Executor, assignment: GpuAssignment, effort: Effort) -> None:
+    def __init__(
+        self, executor: Executor, assignment: GpuAssignment, effort: MeasurementOptions
+    ) -> None:
         self._stopped_by = ""
         self._executor = executor
         self._assignment = assignment

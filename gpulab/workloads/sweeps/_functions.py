@@ -318,7 +318,7 @@ def refuse_unpicklable(executor: Executor, make: Make) -> None:
 
 def measure_function(task: FunctionTask) -> FunctionPoint:
     """Return the point of a task, measured now; `NotCallableError` if it has no work."""
-    with device.active() as gpu, device_lock(task):
+    with device.active() as gpu, device_lock(task.on):
         facts = {"source": gpu.source, "device_name": gpu.name, "taken_at": _host.utc_now()}
         try:
             return FunctionPoint(task.setting, measurements=_measured(task), **facts)

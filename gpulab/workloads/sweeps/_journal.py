@@ -13,7 +13,6 @@ from gpulab.core.errors import (
     InvalidOptionError,
     SchemaVersionError,
 )
-from gpulab.core.requirements import instance_of
 from gpulab.core.serialization import as_text, parse_object, read_bytes
 from gpulab.gpus.provenance import SOURCES
 from gpulab.workloads.sweeps._functions import FunctionPoint
@@ -51,11 +50,12 @@ class FileContents:
     """The contents of a file: the facts about the machine, its points and its sections.
 
     Points are by the key of their task. If a task comes twice, the later line counts, because a
-    failed task may have been tried again. A sweep has no sections.
+    failed task may have been tried again. A sweep has no sections, and a recording no
+    :class:`FunctionPoint`.
     """
 
     provenance: Row
-    points: dict[str, Point | FunctionPoint] = field(default_factory=dict)
+    points: dict[str, Any] = field(default_factory=dict)
     sections: dict[str, tuple[Row, ...]] = field(default_factory=dict)
 
 
@@ -181,7 +181,6 @@ class Journal:
 
     def add(self, point: Point | FunctionPoint) -> None:
         """Write a point; when this returns, a crash of this process cannot lose it."""
-        instance_of((Point, FunctionPoint), "a Point").check(point=point)
         self._write(point.to_dict())
 
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
@@ -189,7 +188,6 @@ class Journal:
 
         If the file's points were measured on another machine, an error says what differs.
         """
-        instance_of(Mapping, "a dict of facts about the machine").check(provenance=provenance)
         if not self.before.provenance:
             self._write({"schema": SCHEMA, "provenance": dict(provenance)})
             return provenance

@@ -9,10 +9,8 @@ import socket
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Protocol
 
 import torch
 from filelock import FileLock, Timeout
@@ -21,11 +19,11 @@ from gpulab import device, stats, timing
 from gpulab.core.disk import state_folder
 from gpulab.core.errors import DoesNotFitError, FlushMemoryError
 from gpulab.core.interrupts import ExitStack, contextmanager, step
-from gpulab.core.requirements import SECONDS, SHARE, instance_of
+from gpulab.core.requirements import instance_of
 from gpulab.core.units import format_bytes
 from gpulab.device import outside
 from gpulab.device.measurement import Measurement
-from gpulab.timing import examine_samples, find_method, measure
+from gpulab.timing import MeasurementOptions, examine_samples, find_method, measure
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Workload, workload
 from gpulab.workloads._problem import Whole
@@ -39,30 +37,6 @@ _LOCK_POLL_S = 0.02  # Ctrl-C is delivered between two tries
 _SEED = 0  # all points of a workload get the same random numbers
 
 
-class OnDevice(Protocol):
-    """A task that runs on the GPU or on the CPU."""
-
-    @property
-    def on(self) -> str:
-        """``"gpu"`` or ``"cpu"``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """When a measurement stops: at this precision of its median, or after this many seconds.
-
-    The precision is half the width of the median's interval, as a share of the median.
-    """
-
-    precision: float = 0.01
-    max_time_s: float = 0.3
-
-    def __post_init__(self) -> None:
-        SHARE.check(precision=self.precision)
-        SECONDS.check(max_time_s=self.max_time_s)
-
-
 def check(task: Task) -> None:
     """Refuse an object that is not a task, and a task of an unknown workload or method."""
     TASK.check(task=task)
@@ -71,13 +45,16 @@ def check(task: Task) -> None:
         find_method(task.method)
 
 
-def measure_point(task: Task, effort: Effort) -> Point:
-    """Return the point of a task, measured now on the GPU in use or on the CPU."""
+def measure_point(task: Task, effort: MeasurementOptions) -> Point:
+    """Return the point of a task, measured now on the GPU in use or on the CPU.
+
+    ``effort`` says when the samples end, by ``precision`` and ``max_time_s``; the task has the
+    other options.
+    """
     check(task)
-    instance_of(Effort, "an Effort").check(effort=effort)
     work = workload(task.workload)
     # The device first: the lock is for the GPU that is then in use, or for the CPU.
-    with outside() if task.on == "cpu" else device.active(), device_lock(task):
+    with outside() if task.on == "cpu" else device.active(), device_lock(task.on):
         try:
             if task.dtype not in work.dtypes:
                 return failed(task, f"{task.workload} has no kernel for {task.dtype} here")
@@ -105,7 +82,7 @@ def _device_of(task: Task) -> tuple[str, str]:
     return gpu.source, gpu.name
 
 
-def _on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _on_gpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     with _without_values(device.current()):
         return _timed_on_gpu(task, work, effort)
 
@@ -125,7 +102,7 @@ def _without_values(gpu: device.Device) -> Iterator[None]:
         machine.limits = before
 
 
-def _timed_on_gpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _timed_on_gpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     problem = work.problem(task.size)
     _require(least_bytes(work, task), _host.free_gpu_bytes(), "the GPU")
     inputs = work.setup(task.size, task.dtype, generator=_generator("cuda"))
@@ -163,7 +140,7 @@ def _point(task: Task, measured: Measurement) -> Point:
     )
 
 
-def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
+def _on_cpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
     # A GPU raises an error when memory runs out, but an operating system may kill the process.
     # So on the host the memory of the result is counted too.
     needed = max(least_bytes(work, task), work.bytes(task.size, task.dtype))
@@ -171,22 +148,22 @@ def _on_cpu(task: Task, work: Workload, effort: Effort) -> Point:
     with timing.cpu_threads(task.n_threads):
         _pay_for_first_use(task, work)
         inputs = work.setup(task.size, task.dtype, "cpu", generator=_generator("cpu"))
-        taken = timing.take_cpu_samples(
+        samples_s = timing.take_cpu_samples(
             work.problem(task.size).work(inputs),
             precision=effort.precision,
             max_time_s=effort.max_time_s,
         )
     source, device_name = _device_of(task)
-    low_s, high_s = stats.median_interval(taken.samples_s)
+    low_s, high_s = stats.median_interval(samples_s)
     return Point(
         task,
-        median_s=median(taken.samples_s),
+        median_s=median(samples_s),
         low_s=low_s,
         high_s=high_s,
-        n_samples=len(taken.samples_s),
+        n_samples=len(samples_s),
         source=source,
         device_name=device_name,
-        findings=tuple(finding.code for finding in examine_samples(taken.samples_s)),
+        findings=tuple(finding.code for finding in examine_samples(samples_s)),
         taken_at=_host.utc_now(),
     )
 
@@ -253,13 +230,13 @@ def _explain(error: Exception, task: Task, work: Workload) -> str:
 # Not gpulab.core.interrupts.contextmanager, which delays Ctrl-C: this may wait for another
 # process, and Ctrl-C must end that wait.
 @contextlib.contextmanager
-def device_lock(task: OnDevice) -> Iterator[None]:
-    """Lock the task's hardware inside the block, after other sweeps of this user released it.
+def device_lock(on: str) -> Iterator[None]:
+    """Lock the GPU or the CPU inside the block, after other sweeps of this user released it.
 
     The operating system releases the lock when the process ends, in any way. Programs other than
     sweeps do not use it. A virtual GPU belongs to one process, so it is not locked.
     """
-    name = _hardware_id(task)
+    name = _hardware_id(on)
     if name is None:
         yield
         return
@@ -301,8 +278,8 @@ def lock_file(name: str) -> Path:
     return state_folder() / f"{socket.gethostname()}-{name}.lock"
 
 
-def _hardware_id(task: OnDevice) -> str | None:
-    if task.on == "cpu":
+def _hardware_id(on: str) -> str | None:
+    if on == "cpu":
         return "cpu"
     if device.current().virtual is not None:
         return None

@@ -44,7 +44,7 @@ from gpulab.workloads.sweeps._functions import (
 )
 from gpulab.workloads.sweeps._host import utc_now
 from gpulab.workloads.sweeps._journal import Journal, read
-from gpulab.workloads.sweeps._measure_point import TASK, Effort, check, measure_point
+from gpulab.workloads.sweeps._measure_point import TASK, check, measure_point
 from gpulab.workloads.sweeps._tasks import CACHES, SIDES, TRANSFERS, Point, Task, frame_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Sweep:
         """
         PATH.check(path=path)
         found = read(path)
-        return cls(tuple(found.points.values()), found.provenance)  # type: ignore[arg-type]  # as below
+        return cls(tuple(found.points.values()), found.provenance)
 
     def failures(self) -> tuple[Point | FunctionPoint, ...]:
         """Return the points with an error instead of a time."""
@@ -238,7 +238,7 @@ class RunningSweep:
         """Return the sweep as it ended."""
         return Sweep(
             # In the order of the tasks: workers may have finished in another one.
-            tuple(self._points[key] for key in self._tasks if key in self._points),  # type: ignore[arg-type]  # one kind
+            tuple(self._points[key] for key in self._tasks if key in self._points),
             self._provenance,
             tuple(
                 task.setting if isinstance(task, FunctionTask) else task
@@ -346,7 +346,9 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
 needs at least 8.00 TiB, and the GPU has 139 GiB free
     """
     with UsersTraceback():
-        effort = Effort(precision, max_time_s)
+        options = MeasurementOptions(
+            method=method, cache=cache, precision=precision, max_time_s=max_time_s
+        )
         FLAG.check(progress=progress)
         PATH.or_none.check(out=out)
         _EXECUTOR.check(executor=executor)
@@ -362,9 +364,6 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
         }
         listed: Iterable[AnyTask]
         if callable(tasks):
-            options = MeasurementOptions(
-                method=method, cache=cache, precision=precision, max_time_s=max_time_s
-            )
             listed = function_tasks(
                 tasks, parameters, options=options, flops=flops, size_bytes=size_bytes
             )
@@ -380,11 +379,11 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
             # The file is locked before anything is measured, so that a second sweep fails at once.
             file = None if out is None else stack.enter_context(growing(out))
             journal = None if file is None else Journal(file)
-            runner: InProcessRunner | ExecutorRunner = InProcessRunner(effort)
+            runner: InProcessRunner | ExecutorRunner = InProcessRunner(options)
             if executor is not None:
                 refuse_forks(executor, by_key.values())
                 assignment = stack.enter_context(share_gpu(executor, by_key.values()))
-                runner = ExecutorRunner(executor, assignment, effort)
+                runner = ExecutorRunner(executor, assignment, options)
             provenance = runner.describe()
             if journal is not None:
                 provenance = journal.begin(provenance)
@@ -436,7 +435,7 @@ def take(task: Task, *, precision: float = 0.01, max_time_s: float = 0.3) -> Poi
     >>> point.source, point.n_samples, point.error
     ('virtual', 10, '')
     """
-    return measure_point(task, Effort(precision, max_time_s))
+    return measure_point(task, MeasurementOptions(precision=precision, max_time_s=max_time_s))
 
 
 def tasks_of(  # noqa: PLR0913  # one for each field of a task

@@ -1,6 +1,6 @@
 """Locking the clock: who may do it, each refusal's message, and that it is always undone.
 
-No hardware is touched: NVML and nvidia-smi are fakes, also in the processes started here.
+No hardware is touched: NVML is a fake, also in the processes started here.
 """
 
 import os
@@ -17,17 +17,12 @@ import torch
 
 import gpulab
 from gpulab.core.errors import ClockLockError, InvalidOptionError
-from gpulab.device.clocks import Lock, _lock, _nvml, lock, read
+from gpulab.device.clocks import _lock, _nvml, lock, read
 from gpulab.virtual import VirtualGpu
 
 ROOT = Path(__file__).parents[3]
 
-# Both fakes append each call to $LOG.
-SMI = """#!/bin/sh
-echo "nvidia-smi $*" >> "$LOG"
-echo "$SMI_SAYS"
-exit ${SMI_STATUS:-0}
-"""
+# It appends each call to $LOG.
 PYNVML = """
 import os
 NVML_ERROR_UNINITIALIZED, NVML_CLOCK_SM = 1, 1
@@ -63,7 +58,7 @@ class cuda:
 
 
 class Fakes:
-    """Fakes of NVML and nvidia-smi, and the calls that they got."""
+    """A fake of NVML, and the calls that it got."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
@@ -83,18 +78,14 @@ class Fakes:
 
 @pytest.fixture
 def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fakes]:
-    """Put the fakes where this process and its children look for NVML and nvidia-smi."""
-    programs, modules = tmp_path / "bin", tmp_path / "modules"
-    programs.mkdir()
+    """Put the fake where this process and its children look for NVML."""
+    modules = tmp_path / "modules"
     modules.mkdir()
-    (programs / "nvidia-smi").write_text(SMI, "utf-8")
-    (programs / "nvidia-smi").chmod(0o755)
     (modules / "pynvml.py").write_text(PYNVML, "utf-8")
     (modules / "torch.py").write_text(TORCH, "utf-8")
     module = ModuleType("pynvml")
     exec(PYNVML, vars(module))  # the text above
     monkeypatch.setitem(sys.modules, "pynvml", module)
-    monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(modules), str(ROOT))))
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -134,16 +125,6 @@ def locking(sm_mhz: int, device: int | None = None) -> Callable[[], None]:
             pass
 
     return call
-
-
-@pytest.mark.usefixtures("gpu")
-def test_virtual_clock_is_locked_and_unlocked() -> None:
-    """The clock is the one asked for inside the context, and as before after it."""
-    assert clock_mhz() == 1980
-    with lock(1410) as held:
-        assert clock_mhz() == 1410
-        assert held == Lock(1410, 0, "leave the `with`; of a real GPU, sudo nvidia-smi -i 0 -rgc")
-    assert clock_mhz() == 1980
 
 
 @pytest.mark.usefixtures("gpu")
@@ -235,39 +216,35 @@ def test_driver_locks_and_resets(fakes: Fakes) -> None:
     assert fakes.asked == ["lock 2 1410 1410", "reset 2"]
 
 
-def test_command_takes_the_place_of_nvml(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If NVML refuses, nvidia-smi locks the clock and also unlocks it."""
-    monkeypatch.setenv("REFUSES", "1")
-    with lock(1410, device=1):
-        pass
-    assert fakes.asked == ["nvidia-smi -i 1 -lgc 1410,1410", "nvidia-smi -i 1 -rgc"]
-
-
 def test_refusal_says_how_by_hand(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has both answers and both commands, and nothing is reset."""
+    """The error has the answer and both commands, and nothing is reset."""
     monkeypatch.setenv("REFUSES", "1")
-    monkeypatch.setenv("SMI_STATUS", "4")
-    monkeypatch.setenv("SMI_SAYS", "The current user  does not\nhave permission")
     assert message_of(ClockLockError, locking(1410)) == (
-        "the clock of GPU 0 was not locked at 1410 MHz (NVML answers: Insufficient Permissions; "
-        "nvidia-smi answers: The current user does not have permission); an administrator can, "
-        "with `sudo nvidia-smi -i 0 -lgc 1410,1410`, and undo it with `sudo nvidia-smi -i 0 -rgc`"
+        "the clock of GPU 0 was not locked at 1410 MHz (NVML answers: Insufficient Permissions); "
+        "an administrator can, with `sudo nvidia-smi -i 0 -lgc 1410,1410`, and undo it with "
+        "`sudo nvidia-smi -i 0 -rgc`"
     )
-    assert fakes.asked == ["nvidia-smi -i 0 -lgc 1410,1410"]
+    assert fakes.asked == []
 
 
 def test_clock_that_cannot_be_unlocked_is_reported(
     fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If unlocking fails, the error says what to do, and the watchdog tries nvidia-smi."""
+    """If unlocking fails, the error says what to do, and the watchdog tries once more."""
     held = lock(1410)
     held.__enter__()
-    monkeypatch.setenv("REFUSES", "1")
+    refuse = sys.modules["pynvml"].NVMLError
+
+    def reset(_handle: object) -> None:
+        raise refuse
+
+    (entry,) = _lock._entries
+    monkeypatch.setattr(entry, "_reset_clocks", reset)
     assert message_of(ClockLockError, lambda: held.__exit__(None, None, None)) == (
         "the clock of GPU 0 may still be locked at 1410 MHz (NVML answers: Insufficient "
         "Permissions); unlock it with `sudo nvidia-smi -i 0 -rgc`"
     )
-    assert fakes.asked == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
+    assert fakes.asked == ["lock 0 1410 1410", "reset 0"]
 
 
 def test_without_a_watchdog_nothing_is_locked(
@@ -312,13 +289,19 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fakes")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
-@pytest.mark.parametrize("target", ["os.kill(os.getpid()", "os.killpg(os.getpgid(0)"])
-def test_killed_process_leaves_no_lock(fakes: Fakes, name: str, target: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("os.kill(os.getpid()", "SIGKILL"),
+        ("os.killpg(os.getpgid(0)", "SIGTERM"),
+        ("os.killpg(os.getpgid(0)", "SIGHUP"),
+    ],
+)
+def test_killed_process_leaves_no_lock(fakes: Fakes, target: str, name: str) -> None:
     """The watchdog unlocks the clock if the process or its whole group is killed."""
     done = run(f"{target}, signal.{name})")
     assert done.returncode == -getattr(signal, name), done.stderr
-    assert fakes.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
+    assert fakes.wait_for(2) == ["lock 0 1410 1410", "reset 0"]
 
 
 @pytest.mark.usefixtures("fakes")
@@ -338,14 +321,6 @@ def test_watchdog_outlives_signals(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_crash_leaves_no_lock(fakes: Fakes) -> None:
     """A process that exits without clean-up leaves no lock."""
     assert run("os._exit(5)").returncode == 5
-    assert fakes.wait_for(2) == ["lock 0 1410 1410", "nvidia-smi -i 0 -rgc"]
-
-
-@pytest.mark.slow
-def test_watchdog_falls_back_on_nvml(fakes: Fakes) -> None:
-    """Without nvidia-smi, as in some containers, the watchdog uses NVML."""
-    (fakes.log.parent / "bin" / "nvidia-smi").unlink()
-    run("os._exit(5)")
     assert fakes.wait_for(2) == ["lock 0 1410 1410", "reset 0"]
 
 

@@ -30,21 +30,6 @@ def test_highest_clock_is_a_burst() -> None:
     )
 
 
-def test_power_cap_settles_the_clock() -> None:
-    """A clock limited by the power cap, as during long work, is settled."""
-    readings = [at(1980), *[at(1440, "power cap")] * 3, at(1455, "power cap")]
-    assert summarize(readings) == Regime(
-        kind="settled",
-        why="the clock was between 1440 and 1980 of 1980 MHz, limited by the power cap",
-        lowest_mhz=1440,
-        highest_mhz=1980,
-        max_sm_mhz=1980,
-        reasons=("power cap",),
-        change=540 / 1980,
-        changed=True,
-    )
-
-
 def test_regime_of_the_recorded_h200() -> None:
     """The recorded H200 is settled, though its reason comes one reading after the fall."""
     clocks_mhz = [1980, 1980, 1485, 1455, 1440, 1185, 1380, 1425, 1440]
@@ -72,17 +57,6 @@ def test_protection_is_throttling(reason: str) -> None:
     assert regime.kind == "throttled"
     assert regime.why == f"the clock stayed at 1980 of 1980 MHz; the driver reports: {reason}"
     assert set(regime.reasons) == {"power cap", reason}
-
-
-def test_idle_readings_are_left_out() -> None:
-    """Readings of an idle GPU before and after the work are ignored."""
-    assert summarize([at(345, "idle"), at(1980), at(345, "idle")]) == Regime(
-        kind="burst",
-        why="the clock stayed at 1980 of 1980 MHz",
-        lowest_mhz=1980,
-        highest_mhz=1980,
-        max_sm_mhz=1980,
-    )
 
 
 def test_locked_clock_is_settled() -> None:
@@ -139,15 +113,3 @@ def test_sizes_must_fit_the_readings() -> None:
     with pytest.raises(InvalidOptionError) as error:
         flag(of_clock(1980, 1980), [3])
     assert str(error.value) == "1 batch_sizes for 2 readings; give one size for each reading"
-
-
-def test_idle_alone_is_idle() -> None:
-    """If all readings are idle, the regime is idle."""
-    assert summarize([at(345, "idle")] * 2) == Regime("idle", "the GPU was idle at every reading")
-
-
-def test_samples_without_a_clock_are_not_flagged() -> None:
-    """Samples with an unknown clock are not flagged."""
-    assert flag([None, *of_clock(1980, 1980)], [2, 1, 1]) == (False,) * 4
-    assert flag([None, Reading(0.0)]) == (False, False)
-    assert flag([]) == ()

@@ -9,7 +9,7 @@ import gpulab
 from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device import Device, _notebook_session
 from gpulab.device.clocks import Reading
-from gpulab.timing import Floor, MeasurementOptions, calibration, compare, measure, take_samples
+from gpulab.timing import Floor, MeasurementOptions, calibration, measure
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing.calibration import _device_floor, _work_floor
@@ -60,33 +60,6 @@ def test_one_kernel_is_what_its_record_says() -> None:
     assert found.value_s - found.low_s == pytest.approx(aside_s, rel=1e-6)
 
 
-@pytest.mark.usefixtures("gpu")
-def test_a_kernel_that_the_profiler_slows_is_read_in_its_session() -> None:
-    """5 µs longer there: the floor is what events read more than the record there, not -2."""
-    found = calibration.work_floor([call(213.12, 210.0)] * 12, [208.0 * US] * 10)
-    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
-
-
-@pytest.mark.usefixtures("gpu")
-def test_the_pauses_of_several_are_those_without_the_profiler() -> None:
-    """Stretched pauses are in readings and spans of the session alike."""
-    found = calibration.work_floor([call(9.12, 2.0, 3.0)] * 12, [7.5 * US] * 10)
-    assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
-    assert found.high_s - found.value_s > 0.5 * US
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize(("read_us", "floor_ns"), [(1.0, -1120), (400.0, 397880)])
-def test_records_of_something_else_are_refused(read_us: float, floor_ns: int) -> None:
-    """As where the work runs on a stream that the events did not bracket."""
-    with pytest.raises(ProfilerUnavailableError) as error:
-        calibration.work_floor([call(read_us, 0.5, 0.5)] * 12, [read_us * US] * 10)
-    assert str(error.value) == (
-        f"the records leave {floor_ns} ns for the floor, so they do not show the work that the "
-        'events timed; measure without them: floor="device"'
-    )
-
-
 def recorded(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], list[Call]]) -> None:
     """Put some calls, or an error, in the place of the driver's records."""
     monkeypatch.setattr(_work_floor, "read_calls", lambda *_, **__: answer())
@@ -134,18 +107,13 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ProfilerUnavailableError, match="forbidden"):
         calibration.record_calls(lambda: None)
     assert not calibration.can_record()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda, "current_device", lambda: 1)
+        assert calibration.can_record()  # each device refuses for itself
     _device_floor.forget_floors()
     assert calibration.can_record()
     monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: False)
     assert not calibration.can_record()
-
-
-@pytest.mark.usefixtures("gpu")
-def test_records_of_the_virtual_gpu_give_the_models_floor() -> None:
-    """Within half a tick of its events, from the same code that reads a driver's records."""
-    readings_s = take_samples("saturated", lambda: sleep_us(20), n_samples=10)
-    found = calibration.work_floor(calibration.record_calls(lambda: sleep_us(20)), readings_s)
-    assert found.value_s == pytest.approx(FLOOR_S, abs=TICK_S)
 
 
 @pytest.mark.slow
@@ -239,15 +207,6 @@ def test_an_error_while_the_driver_records_keeps_the_samples() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
-def test_work_that_leaves_no_records_has_the_floor_of_the_device() -> None:
-    """As work that is empty."""
-    found = measure(lambda: None)
-    assert (found.median_s, found.floor_method) == (0.0, "records")
-    assert found.floor_s == pytest.approx(FLOOR_S, abs=1e-15)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
 def test_work_beside_the_events_has_the_floor_of_the_device() -> None:
     """Its records last longer than what the events read, which did not bracket them."""
     side = torch.cuda.Stream()
@@ -324,22 +283,6 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
             calibration.work_floor(calls, readings_s)
 
 
-@pytest.mark.usefixtures("real")
-def test_each_device_refuses_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the first gave no records the second is asked all the same."""
-
-    def refused() -> list[Call]:
-        raise ProfilerUnavailableError("forbidden")
-
-    recorded(monkeypatch, refused)
-    with pytest.raises(ProfilerUnavailableError, match="forbidden"):
-        calibration.record_calls(lambda: None)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
-    assert calibration.can_record()
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    assert not calibration.can_record()
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
@@ -387,32 +330,6 @@ def test_the_floor_of_the_device_is_read_before_and_behind(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
-def test_beside_the_works_own_floor_no_other_is_read(asked: list[tuple[object, str]]) -> None:
-    """One that stands in is at hand, as a rule from before, and there it ends."""
-    found = measure(lambda: sleep_us(20))
-    assert asked == [("nothing", "launches")]
-    assert found.floor_method == "work"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_what_stands_in_is_brought_up_to_date(
-    monkeypatch: pytest.MonkeyPatch, asked: list[tuple[object, str]]
-) -> None:
-    """Where the records fail the floor is read once more, behind what goes ahead."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise ProfilerUnavailableError("none")
-
-    monkeypatch.setattr(calibration, "record_calls", refuse)
-    setup = lambda: None  # noqa: E731 # as short as it is
-    found = measure(lambda: sleep_us(20), cache="hot", setup=setup)
-    assert asked == [("nothing", "launches"), (setup, "launches")]
-    assert found.floor_s == pytest.approx(1.75 * US, abs=1e-15)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
 def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C the dozen calls with records would only be a wait."""
     monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
@@ -428,23 +345,6 @@ def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPat
     found = measure(work, n_warmup=3)
     assert (found.stopped_by, found.floor_method) == ("interrupt", "records")
     assert n_calls == 3 + 30
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_work_of_just_below_a_millisecond_has_its_own_floor() -> None:
-    """The limit is on what is read, floor and all."""
-    assert measure(lambda: sleep_us(990)).floor_method == "work"
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_a_side_that_stands_in_has_no_floor() -> None:
-    """Where one side waits inside its call, events time it; the other keeps its own floor."""
-    x = torch.ones(4, device="cuda")
-    found = compare(lambda: x.sum().item(), lambda: sleep_us(40))
-    assert (found.first.method, found.first.floor_method) == ("events", "")
-    assert (found.second.method, found.second.floor_method) == ("calibrated", "work")
 
 
 @pytest.mark.usefixtures("recording")

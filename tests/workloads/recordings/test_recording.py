@@ -75,25 +75,6 @@ def test_all_that_is_shipped_loads_and_is_small() -> None:
         assert _recording.load(name).provenance["source"] == "recorded"
 
 
-def test_a_shipped_one_is_found_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Shipped recordings are listed and loaded by name, and read only once."""
-    shipped = tmp_path / "data" / "recordings"
-    shipped.mkdir(parents=True)
-    for name in ("t4", "a100"):
-        _recording.save(recording(point()), shipped / f"{name}.jsonl.gz")
-    monkeypatch.setattr(_recording, "files", lambda _package: tmp_path)
-    _recording._shipped.cache_clear()
-    assert _recording.list() == ("a100", "t4")
-    assert _recording.load("t4").name == "t4"
-    assert _recording.load("t4") is _recording.load("t4")
-    with pytest.raises(UnknownNameError) as error:
-        _recording.load("a10")
-    assert str(error.value) == "unknown recording 'a10'; did you mean 'a100'? Known: a100, t4"
-    _recording._shipped.cache_clear()
-
-
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.jsonl.gz"])
 def test_what_was_saved_is_loaded(tmp_path: Path, name: str) -> None:
     """Points and sections survive saving, and measured points become recorded."""
@@ -373,11 +354,3 @@ def test_the_shipped_recording_is_of_an_h200() -> None:
     assert frame.groupby("on")["workload"].nunique().to_dict() == {"cpu": 29, "gpu": 29}
     assert set(frame["source"]) == {"recorded"}
     assert (frame["error"] == "").all()
-
-
-@pytest.mark.parametrize("name", ["a\N{LINE SEPARATOR}b", "a\N{NEXT LINE}b", "a\x1cb", "\ud800"])
-def test_a_name_may_have_any_character(tmp_path: Path, name: str) -> None:
-    """Names may contain line separators and surrogates."""
-    named = replace(point(), device_name=name)
-    path = _recording.save(recording(named), tmp_path / "mine.jsonl")
-    assert _recording.load(path).points[0].device_name == name

@@ -83,20 +83,6 @@ def test_each_combination_is_a_point_and_a_row() -> None:
     assert str(found) == "4 of 4 points; virtual NVIDIA H200"
 
 
-@pytest.mark.slow
-def test_pytorch_counts_the_flops() -> None:
-    """`flops="auto"` gives each size its own count, and the peak of the type."""
-
-    def matmul(n: int) -> Work:
-        x = torch.ones(n, n, dtype=torch.float16, device="cuda")
-        return lambda: x @ x
-
-    table = quiet(matmul, n=[256, 512], flops="auto").to_frame()
-    flops = table["flops_per_s"] * table["median_s"]
-    assert flops.tolist() == pytest.approx([2 * 256**3, 2 * 512**3])
-    assert set(table["limit"]) == {"float16 peak"}
-
-
 def test_several_works_take_turns_and_have_a_ratio() -> None:
     """A row for each work, with as many samples, and the ratio to the first with its interval."""
     table = quiet(both, n=[2**22], flops=2**22).to_frame()

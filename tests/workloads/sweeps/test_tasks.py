@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.workloads.sweeps import Point, Task, frame_of
 
 TASK = Task("add", 4096)
@@ -115,24 +115,3 @@ def test_frame_has_a_row_for_each_point() -> None:
 def test_title_says_what_is_measured(task: Task, text: str) -> None:
     """`str` of a task is one line with its options."""
     assert str(task) == text
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"on": "gpus"}, "unknown side for on 'gpus'; did you mean 'gpu'? Known: cpu, gpu"),
-        (
-            {"cache": "warm"},
-            "unknown cache state 'warm'; Known: cold, hot",
-        ),
-        (
-            {"transfers": "inn"},
-            "unknown kind of transfers 'inn'; did you mean 'in'? Known: both, in, none, out",
-        ),
-    ],
-)
-def test_unknown_names_are_refused(fields: dict[str, str], message: str) -> None:
-    """The error for a misspelt side, cache or transfer suggests the nearest name."""
-    with pytest.raises(UnknownNameError) as error:
-        Task("add", 64, **fields)  # type: ignore[arg-type]  # they are all texts
-    assert str(error.value) == message
