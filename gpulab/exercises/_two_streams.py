@@ -1,7 +1,7 @@
 """A picture of two streams: what each of their kernels does, and which of them is too early."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpulab.core.units import format_time
 from gpulab.figures import INK, MUTED, Plot, finish, look_of, unit_of
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BAR = 0.4  # height, in rows; the arrow and its text fit between two
 _LEAST = 0.012  # width that can be seen, as a share of the picture
 _MARGIN = 0.1
-_EDGE = 0.15  # of the picture, in which a centred name would leave it
+_EDGE = 0.15  # of the picture: a centred name would leave it, and two names cover one another
 
 
 class StreamLane(NamedTuple):
@@ -60,23 +60,31 @@ class TwoStreams(Plot):
         scale, unit = unit_of([end_s])
         for row, lane in enumerate(self.lanes):
             looks = {id(span): (name, role) for name, span, role in lane.named}
+            above = 1 if row else -1
+            last_name = -end_s / scale
             for span in lane.spans:
                 name, role = looks.get(id(span), ("", "kernel"))
                 start, width = span.start_s / scale, max(span.duration_s, _LEAST * end_s) / scale
                 colour = look_of(role).colour if role else MUTED
                 ax.barh(row, width, _BAR, start, color=colour, align="center")
-                above = 1 if row else -1
+                ink = colour if role else INK
+                style: Any = {"textcoords": "offset points", "fontweight": "bold", "color": ink}
+                if start - last_name < _EDGE * end_s / scale:
+                    # Above the bar it would cover the name before it.
+                    ax.annotate(
+                        name, (start + width, row), (4, 0), ha="left", va="center", **style
+                    )
+                    continue
                 is_first = start < _EDGE * end_s / scale
                 ax.annotate(
                     name,
                     (start + (0 if is_first else width / 2), row + above * _BAR / 2),
                     (0, 4 * above),
-                    textcoords="offset points",
                     ha="left" if is_first else "center",
                     va="bottom" if row else "top",
-                    fontweight="bold",
-                    color=colour if role else INK,
+                    **style,
                 )
+                last_name = start if name else last_name
         if self.early is not None:
             self._bracket(ax, scale, *self.early)
         ax.set_yticks([0, 1], [lane.name for lane in self.lanes])

@@ -86,9 +86,9 @@ plots.side_by_side({name: gpulab.timeline(fn, n_warmup=2) for name, fn in progra
 # `hazards` finds such pairs by their order, even if the values were right by luck. Keep it:
 
 # %%
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     no_wait()
-found
+hazards
 
 # %% [markdown]
 # ## Who waits?
@@ -196,9 +196,9 @@ exercises.compare("08.wrong", lab.pipelines.run(as_listed).n_wrong)
 animations.show("double_buffer")
 
 # %%
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     lab.pipelines.run(as_listed, n_steps=6)
-found
+hazards
 
 # %% [markdown]
 # ## Exercise: the double buffer, done right

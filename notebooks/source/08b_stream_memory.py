@@ -38,13 +38,13 @@ exercises.predict("08b.dropped")
 
 # %%
 def sums(line):
-    found = []
+    totals = []
     for _ in range(20):
         total = sum_of_ones(line)
         torch.full((65536,), 7.0, device="cuda")
         torch.cuda.synchronize()
-        found.append(int(total))
-    return found
+        totals.append(int(total))
+    return totals
 
 
 without = sums(lambda x, total: None)
@@ -135,9 +135,9 @@ lab.draw_reuse(gpulab.timeline(one_call))
 # itself:
 
 # %%
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     one_call()
-found
+hazards
 
 # %% [markdown]
 # ## The other way round
@@ -170,11 +170,11 @@ weights = torch.randn(2048, 2048, device="cuda")
 
 
 def means(loader):
-    found = []
+    batch_means = []
     for batch in loader:
         weights @ weights  # stands for your model
-        found.append(batch.mean())
-    return [round(mean.item()) for mean in found]
+        batch_means.append(batch.mean())
+    return [round(mean.item()) for mean in batch_means]
 
 
 # %%
@@ -195,9 +195,9 @@ def safe(loader):
         yield batch
 
 
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     print(means(safe(ahead())))
-found
+hazards
 
 # %% [markdown]
 # Is it worth the care? Compare with a loop that copies and computes in one stream.
@@ -233,9 +233,9 @@ exercises.compare("08b.saved", ahead_s / plain_s)
 
 # %%
 def program(look=lambda: None):
-    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
+    looked_up = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
     look()
-    more = found + 1  # the addition
+    more = looked_up + 1  # the addition
     look()
     return more.tolist()  # the wait
 

@@ -392,8 +392,8 @@ eight = [gpulab.crossover(name, source="h200-sxm-2026-11") for name in EIGHT]
 lab.draw_crossings(eight)
 
 # %%
-found = lab.causes(record for record in eight if record.crossing.kind == "once")
-exercises.compare("09.first", found.index[0])
+causes = lab.causes(record for record in eight if record.crossing.kind == "once")
+exercises.compare("09.first", causes.index[0])
 
 # %% [markdown]
 # A triangle means that there is no crossing within the recorded sizes. If it points left, the GPU
@@ -403,7 +403,7 @@ exercises.compare("09.first", found.index[0])
 # the table, and also with the rate at which the CPU works through the bytes.
 
 # %%
-found.round(2)
+causes.round(2)
 
 # %% [markdown]
 # The arithmetic per byte does not explain the order: the first and the last row break the rule.

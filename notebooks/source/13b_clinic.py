@@ -38,9 +38,9 @@ def double_and_add(x, double):
 exercises.predict("13b.patient-7")
 
 # %%
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     print(f"{double_and_add(lab.numbers(), double):,.0f} in place of 999,000")
-kinds = [race.kind for race in found]
+kinds = [race.kind for race in hazards]
 exercises.compare("13b.patient-7", kinds[0] if kinds else "no race")
 
 # %% [markdown]
@@ -310,9 +310,9 @@ exercises.check("13.wait-before-record", mended)
 # `gpulab.hazards()` knows more than the kind: both lines, and what is missing between them.
 
 # %%
-with gpulab.hazards() as found:
+with gpulab.hazards() as hazards:
     add_after_event(lab.numbers(), double)
-found
+hazards
 
 # %%
 exercises.progress("13b")

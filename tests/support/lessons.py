@@ -24,6 +24,17 @@ def refuse(*_args, **_kwargs):
 socket.create_connection = socket.getaddrinfo = socket.socket.connect = refuse
 """
 LOOK = "from gpulab.exercises import _progress\nentries = _progress.exercise_progress()\n"
+# Keeps each figure that a cell shows, and looks at its texts when the lesson is over.
+KEEP_FIGURES = """
+from gpulab.figures import Figure
+shown_figures, draw_page = [], Figure._repr_html_
+Figure._repr_html_ = lambda figure: shown_figures.append(figure) or draw_page(figure)
+"""
+TEXTS_ARE_APART = """
+from tests.support.overprints import touching
+touches = {figure.title: touching(figure.canvas) for figure in shown_figures}
+assert not any(touches.values()), touches
+"""
 EXERCISES_ARE = {
     "right": f"{LOOK}assert len(entries) >= 2 and all(e.ok for e in entries.values()), entries",
     # Of its own exercises: other notebooks in the folder keep their tries in the same journal.
@@ -63,14 +74,15 @@ def source_of(lesson: str) -> Path:
 
 
 def checked(notebook: "NotebookNode", expected: str) -> "NotebookNode":
-    """Return a lesson that fails if it uses the network, or if its exercises are not as expected.
+    """Return a lesson that fails if it uses the network or shows a figure whose texts overlap.
 
-    ``expected`` is a key of ``EXERCISES_ARE``.
+    It also fails if its exercises are not as expected; ``expected`` is a key of ``EXERCISES_ARE``.
     """
     import nbformat
 
     first, last = (
-        nbformat.v4.new_code_cell(code) for code in (NO_NETWORK, EXERCISES_ARE[expected])
+        nbformat.v4.new_code_cell(code)
+        for code in (NO_NETWORK + KEEP_FIGURES, EXERCISES_ARE[expected] + TEXTS_ARE_APART)
     )
     notebook.cells = [first, *notebook.cells, last]
     return notebook

@@ -1,8 +1,10 @@
 """Find texts of a figure that are hard to read: over a point or a text, or far from their line."""
 
+import itertools
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Annotation, Text
@@ -10,6 +12,7 @@ from matplotlib.text import Annotation, Text
 _PT = 1 / 72  # inches
 _MOST_PT = 85.0  # from a name to the point or line that it names
 _TOUCHES_PT = 1.5  # from the end of an arrow to its line
+_EDGE_PT = 2.0  # boxes of texts have room for letters that go below the line
 
 
 def overprints(figure: Canvas) -> list[str]:
@@ -18,14 +21,7 @@ def overprints(figure: Canvas) -> list[str]:
     canvas.draw()  # also makes the ticks' labels
     texts, marks = [], []
     for ax in figure.axes:
-        legend = ax.get_legend()
-        texts += [*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label]
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            # matplotlib has ticks outside the limits, too, and does not draw them.
-            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
-            texts += [tick.label1 for tick in ticks]
-        texts += [] if legend is None else legend.get_texts()
+        texts += _texts(ax)
         marks += [line for line in ax.lines if line.get_marker() not in {"None", "", None}]
     points = np.zeros(canvas.buffer_rgba().shape[:2], dtype=bool)
     for mark in marks:
@@ -104,3 +100,33 @@ def _pixels(canvas: Any, artist: Any) -> Any:  # noqa: ANN401  # matplotlib's, w
     renderer.clear()
     artist.draw(renderer)
     return np.asarray(canvas.buffer_rgba())[..., 3] > 96  # without the soft edge of a letter
+
+
+def touching(figure: Canvas) -> list[str]:
+    """Return each pair of texts whose boxes share more than an edge; quicker than `overprints`."""
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    edge = _EDGE_PT * figure.dpi * _PT
+    boxes = [
+        (text.get_text(), Text.get_window_extent(text))
+        for ax in figure.axes
+        for text in _texts(ax)
+        if text.get_visible() and text.get_text().strip()
+    ]
+    return [
+        f"{name!r} touches {other!r}"
+        for (name, box), (other, beside) in itertools.combinations(boxes, 2)
+        if min(box.x1, beside.x1) - max(box.x0, beside.x0) > edge
+        and min(box.y1, beside.y1) - max(box.y0, beside.y0) > edge
+    ]
+
+
+def _texts(ax: Axes) -> list[Text]:
+    """Return the texts of the axes, with the labels of those ticks that matplotlib draws."""
+    legend = ax.get_legend()
+    texts = [*ax.texts, ax.title, ax.xaxis.label, ax.yaxis.label]
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        texts += [tick.label1 for tick in ticks]
+    return texts if legend is None else texts + list(legend.get_texts())
