@@ -6,6 +6,9 @@ from typing import Any
 
 from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
 
+from gpulab.core.markup import clean
+from gpulab.core.shell import ipython
+
 
 class Bar(tqdm):  # type: ignore[misc]  # as above
     """Show how far a measurement is, unless it ends within a second."""
@@ -22,8 +25,16 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         unit: str,
         disable: bool,
     ) -> None:
+        has_page = hasattr(ipython(), "kernel")
         super().__init__(
-            iterable, total=total, disable=disable, desc=desc, unit=unit, delay=1, leave=False
+            iterable,
+            total=total,
+            disable=disable,
+            desc=desc,
+            unit=unit,
+            delay=1,
+            leave=False,
+            file=_NotebookLine() if has_page else None,
         )
         if not self.disable:
             # tqdm has the virtual clock if it was imported while a virtual GPU was in use. This
@@ -35,3 +46,28 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         """Count something else from now on; the time that is shown goes on."""
         self.desc, self.unit, self.total = desc, unit, total
         self.n = self.last_print_n = 0
+
+
+class _NotebookLine:
+    """A line of text in a notebook's output, for tqdm to write to.
+
+    JupyterLab would leave a red strip where a bar on stderr has been wiped.
+    """
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._shown: Any = None  # IPython's handle of the output
+
+    def write(self, text: str) -> None:
+        from IPython import display  # only where a notebook has it already
+
+        line = text.strip()
+        page = {"text/plain": line, "text/html": f"<pre>{clean(line)}</pre>" if line else ""}
+        if self._shown is not None:
+            self._shown.update(page, raw=True)
+        elif line:
+            self._shown = display.display(page, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # its gap
+
+    def flush(self) -> None:
+        """Do nothing: each line is shown at once."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab.core.errors import VirtualGpuError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.interrupts import hold, let_go, step
+from gpulab.core.shell import ipython
 from gpulab.device._device import Device, find
 from gpulab.virtual import entered
 
@@ -42,7 +43,7 @@ class NotebookSession:
     def switch(self, gpu: str, max_value_bytes: int) -> Device:
         """Choose the GPU of this name, and enter it in a notebook."""
         thread = threading.current_thread()
-        if _ipython() is not None and thread is not threading.main_thread():
+        if ipython() is not None and thread is not threading.main_thread():
             raise VirtualGpuError(
                 f"gpulab.use() was called on the thread {one_line(thread.name)}, and it chooses "
                 "for the cells, which run on the main thread; call it in a cell, outside your "
@@ -72,7 +73,7 @@ class NotebookSession:
 
     def keep(self) -> None:
         """Register hooks that enter a virtual GPU for each cell, and enter it for this cell."""
-        shell = _ipython()
+        shell = ipython()
         if self.virtual is None or shell is None:
             return
         self.shell = shell
@@ -136,12 +137,6 @@ def _is_nested() -> bool:
         # stack.
         n_running += frame.f_code.co_name == "run_cell_async"
     return n_running > 1
-
-
-def _ipython() -> Any:  # noqa: ANN401 # IPython's shell is not typed, and need not be installed
-    # Not imported: a script without IPython must not pay for it, and a notebook has it already.
-    module = sys.modules.get("IPython")
-    return None if module is None else module.get_ipython()
 
 
 # One choice for the whole process, like torch's current device.

@@ -7,7 +7,8 @@ import sys
 import threading
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+
+from gpulab.core.shell import ipython
 
 Site = tuple[str, int]
 
@@ -48,8 +49,7 @@ def site_text(site: Site) -> str:
 
 def _cell_number(name: str) -> str | None:
     """Return the name of a cell in IPython's own tracebacks, e.g. ``In[3]``, or None."""
-    module: Any = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
+    shell = ipython()
     label = None if shell is None else shell.compile.format_code_name(name)
     return None if label is None else str(label[1])
 

@@ -1,12 +1,13 @@
 """Ask Jupyter about the running cell: its kernel, and whether a front end shows it."""
 
-import sys
 from typing import Any
+
+from gpulab.core.shell import ipython
 
 
 def jupyter_kernel() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
     """Return Jupyter's kernel, or None outside of Jupyter."""
-    return getattr(_shell(), "kernel", None)
+    return getattr(ipython(), "kernel", None)
 
 
 def is_watched() -> bool:
@@ -17,7 +18,7 @@ def is_watched() -> bool:
     """
     if jupyter_kernel() is None:
         return False
-    request: dict[str, Any] = _shell().get_parent() or {}
+    request: dict[str, Any] = ipython().get_parent() or {}
     return "cellId" in request.get("metadata", {})
 
 
@@ -25,14 +26,14 @@ def cell_code() -> str:
     """Return the code of the cell that runs; empty outside of Jupyter."""
     if jupyter_kernel() is None:
         return ""
-    request: dict[str, Any] = _shell().get_parent() or {}
+    request: dict[str, Any] = ipython().get_parent() or {}
     return str(request.get("content", {}).get("code", ""))
 
 
 def replace_cell(code: str) -> None:
     """Put code into the cell that runs, in place of what is there."""
     if jupyter_kernel() is not None:
-        _shell().set_next_input(code, replace=True)
+        ipython().set_next_input(code, replace=True)
 
 
 def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets has no types
@@ -41,8 +42,3 @@ def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # ipywidgets ha
     # Versions of ipywidgets differ: some return a pair of data and metadata.
     shown = made[0] if isinstance(made, tuple) else made
     return {kind: value for kind, value in (shown or {}).items() if "widget" in kind}
-
-
-def _shell() -> Any:  # noqa: ANN401  # IPython's shell, or None
-    # Look in sys.modules: a plain script should not import IPython for this.
-    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
