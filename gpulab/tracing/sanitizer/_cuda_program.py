@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.interrupts import contextmanager
-from gpulab.core.torch_private import DispatchMode, not_compiled
+from gpulab.core.torch_private import not_compiled
 from gpulab.happens_before import (
     NOWHERE,
     Checker,
@@ -60,7 +61,7 @@ class _Backward:
     used: set[StreamKey] = field(default_factory=set)
 
 
-class ProgramWatch(DispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class ProgramWatch(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """Reports the thread's operators and waits to a checker."""
 
     # Otherwise PyTorch refuses operators of operators, such as flex_attention's.
@@ -74,6 +75,11 @@ class ProgramWatch(DispatchMode):  # type: ignore[no-untyped-call] # torch's is 
         self._numbers: dict[tuple[int, int], int] = {}
         self._backward: _Backward | None = None
         self._lock = threading.RLock()  # autograd's threads come here too
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True would import torch._dynamo (1.3 s) and wrap every operation.
+        return False
 
     @not_compiled
     def __torch_dispatch__(
