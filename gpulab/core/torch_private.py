@@ -205,6 +205,15 @@ def not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+class DispatchMode(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+    """The base of dispatch modes that do not import PyTorch's compiler."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # With True, torch 2.13 imports torch._dynamo (1.3 s) and wraps every operation.
+        return False
+
+
 def overload_name(func: Any) -> str:  # noqa: ANN401 # as above
     """Return the name of an operator's overload, such as ``"out"`` or ``"default"``."""
     return str(func._overloadname)

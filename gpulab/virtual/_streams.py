@@ -60,7 +60,7 @@ class StreamBase:
         index = index_of(device, machine) if device is not None else device_index
         gpu = machine.gpu if index is None else machine.gpus[index]
         number = stream_id if stream_ptr is None else stream_ptr
-        stream: Any = object.__new__(lasting_class(cls, StreamBase, _CHECKS[StreamBase]))
+        stream: Any = object.__new__(lasting_class(cls, StreamBase, _METHODS[StreamBase]))
         stream._left = []  # noqa: SLF001 # its own
         # CUDA clamps a priority to its range. The simulation runs all priorities alike.
         stream.priority = max(-_N_PRIORITIES, min(0, priority))
@@ -158,7 +158,7 @@ class EventBase:
             raise NotModelledError(
                 "the virtual GPU has no model of events shared by processes; use one process"
             )
-        event: Any = object.__new__(lasting_class(cls, EventBase, _CHECKS[EventBase]))
+        event: Any = object.__new__(lasting_class(cls, EventBase, _METHODS[EventBase]))
         event.enable_timing = enable_timing
         event.is_blocking = bool(flags.get("blocking"))
         event.is_external = bool(flags.get("external"))
@@ -206,6 +206,7 @@ class EventBase:
 
     def wait(self, stream: Any = None) -> None:
         """Make later work in ``stream`` wait for the event; the host does not wait."""
+        active()  # as above
         stream = stream or torch.cuda.current_stream()
         machine = machine_with(stream.core)
         # As on CUDA, a wait for an event that was never recorded is no wait.
@@ -369,31 +370,35 @@ def _tick_ns(task: StreamTask) -> int:
     return round((task.end_ns or 0) / _EVENT_TICK_NS) * _EVENT_TICK_NS
 
 
-class _CheckedStream:
-    """Raises our error outside the context, before torch's methods use other objects of torch."""
+class StreamMethods:
+    """The methods of streams that torch's class has in Python, which ask for other objects of it.
+
+    Outside the context they raise our error, before torch's classes are used.
+    """
 
     def record_event(self, event: Any = None) -> Any:
+        """Record ``event``, by default a new one, in the stream, and return it."""
         active()
-        return super().record_event(event)  # type: ignore[misc] # torch's class has it
+        event = torch.cuda.Event() if event is None else event  # type: ignore[no-untyped-call] # torch's is untyped
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Any) -> None:
+        """Let later work of the stream wait for ``event``."""
+        event.wait(self)
 
     def wait_stream(self, stream: Any) -> None:
-        active()
-        super().wait_stream(stream)  # type: ignore[misc] # as above
+        """Let later work of the stream wait for the work that ``stream`` has now."""
+        self.wait_event(stream.record_event())
 
 
-class _CheckedEvent:
-    """Raises our error outside the context, before torch's methods ask for the current stream."""
+class _EventMethods:
+    """The same for events."""
 
-    def record(self, stream: Any = None) -> None:
-        active()
-        super().record(stream)  # type: ignore[misc] # torch's class has it
-
-    def wait(self, stream: Any = None) -> None:
-        active()
-        super().wait(stream)  # type: ignore[misc] # as above
+    record, wait = EventBase.record, EventBase.wait
 
 
-_CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEvent}
+_METHODS: dict[type, type] = {StreamBase: StreamMethods, EventBase: _EventMethods}
 
 
 # Cached, so that it is the same class in every context: streams and events outlive a context.
@@ -415,9 +420,9 @@ def class_with_base(original: type, base: type) -> type:
     # ``isinstance`` asks ``__class__``, too, so that what the program kept is still a Stream.
     members["__class__"] = property(lambda _self: original)
     new_class = type(original.__name__, (base,), {**members, "__module__": "torch.cuda"})
-    if base not in _CHECKS:
+    if base not in _METHODS:
         return new_class
-    return type(original.__name__, (_CHECKS[base], new_class), {"__module__": "torch.cuda"})
+    return type(original.__name__, (_METHODS[base], new_class), {"__module__": "torch.cuda"})
 
 
 @cache

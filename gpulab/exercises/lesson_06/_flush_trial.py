@@ -7,10 +7,10 @@ from math import inf, nan
 
 import torch
 from torch.nn.functional import linear
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from gpulab import device
+from gpulab.core.torch_private import DispatchMode
 from gpulab.device.measurement import Measurement
 from gpulab.timing import measure
 from gpulab.tracing.trials import called
@@ -79,7 +79,7 @@ def _is_starved(measured: Measurement) -> bool:
     return any(finding.code == "starved" for finding in measured.findings)
 
 
-class _TouchedBytes(TorchDispatchMode):
+class _TouchedBytes(DispatchMode):
     """Counts the bytes of the GPU tensors that operators get or return, each tensor once."""
 
     def __init__(self) -> None:
@@ -90,11 +90,6 @@ class _TouchedBytes(TorchDispatchMode):
     def n_bytes(self) -> int:
         """Sum over all tensors seen so far."""
         return sum(self._sizes.values())
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would import torch._dynamo: 80 MiB for the rest of the process.
-        return False
 
     def __torch_dispatch__(
         self,

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import (
+    DispatchMode,
     Overload,
     arguments_of,
     check_errors,
@@ -75,16 +75,11 @@ aten = torch.ops.aten
 _CPU = torch.device("cpu")
 
 
-class VirtualMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class VirtualMode(DispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """A dispatch mode that sends every operator of the thread to :func:`dispatch`."""
 
     # Or PyTorch would refuse an operator that takes functions, with a hint about this class.
     supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # With True, torch 2.13 imports torch._dynamo (1.3 s) and wraps every operation.
-        return False
 
     def __torch_dispatch__(
         self,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import (
+    DispatchMode,
     arguments_of,
     call_shape_function,
     has_shape_function,
@@ -152,16 +152,11 @@ def shapes_alone() -> Iterator[None]:
         yield
 
 
-class _ShapesAlone(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class _ShapesAlone(DispatchMode):
     """Runs the C++ shape function of an operator, which the CUDA kernel also uses, if it has one.
 
     PyTorch would choose its Python implementation for meta tensors instead.
     """
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would import torch._dynamo; see VirtualMode.
-        return False
 
     def __torch_dispatch__(
         self,

@@ -16,11 +16,9 @@ from gpulab.core.torch_private import (
     C_nn,
     flash_attention_for_cpu,
     flash_attention_for_cpu_backward,
-    nested_from_mask_left_aligned,
     record_operator,
 )
 from gpulab.core.tracebacks import drop_this_frame
-from gpulab.virtual.dispatch import read_back
 from gpulab.virtual.operators import OperatorCall, lower, operator_of
 from gpulab.virtual.patches._autocast import cast_for_layer
 from gpulab.virtual.patches._library_layers import LibraryLayer
@@ -85,20 +83,9 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
             )
         return attended
 
-    left_aligned = nested_from_mask_left_aligned
-
-    def is_left_aligned(source: torch.Tensor, mask: torch.Tensor) -> bool:
-        # With False PyTorch's TransformerEncoder makes no nested tensors, which have no model
-        # here.
-        if not isinstance(source, VirtualTensor):
-            return bool(left_aligned(source, mask))
-        read_back(source.storage_block.gpu)  # as PyTorch, which looks at the mask
-        return False
-
     names = {"scaled_dot_product_attention": scaled_dot_product_attention}
-    nested = {"_nested_tensor_from_mask_left_aligned": is_left_aligned}
     # torch.nn.functional has imported the function by name, so it is replaced in both modules.
-    return [(functional, names), (C_nn, names), (torch, nested)]
+    return [(functional, names), (C_nn, names)]
 
 
 def _compute(

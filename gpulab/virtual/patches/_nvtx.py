@@ -42,13 +42,11 @@ class Marks:
         self._call()
         return next(self._handles)
 
-    def rangeEnd(self, _handle: int) -> None:  # noqa: N802 # the name that torch calls
-        """End a range by its handle."""
+    def markA(self, _message: object) -> None:  # noqa: N802 # the name that torch calls
+        """Mark a point in time, or end a range by its handle."""
         self._call()
 
-    def markA(self, _message: str) -> None:  # noqa: N802 # the name that torch calls
-        """Mark a point in time."""
-        self._call()
+    rangeEnd = markA  # noqa: N815 # as above
 
     def _call(self) -> None:
         self._machine.host.spend(_CALL_NS)

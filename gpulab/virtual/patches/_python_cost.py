@@ -18,7 +18,6 @@ from gpulab.core.torch_private import (
     list_members_of,
     module_hooks,
     next_sequence_number,
-    set_grad_enabled,
 )
 from gpulab.core.tracebacks import drop_this_frame
 from gpulab.virtual.patches._optimizer_steps import End, OptimizerSteps
@@ -30,13 +29,7 @@ _WAYS = ("parameter in a loop", "parameter at once", "parameter fused")
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the functions that charge the host, by module or class."""
     host = machine.host
-    plain_next = LoaderIterator.__next__
     optimizer_zero, module_zero = torch.optim.Optimizer.zero_grad, torch.nn.Module.zero_grad
-
-    def set_grad_mode(mode: bool) -> None:  # noqa: FBT001 # torch's signature
-        if is_owner():
-            host.charge("grad mode")
-        set_grad_enabled(mode)
 
     def zero_optimizer(self: Any, *args: Any, **kwargs: Any) -> None:
         _charge_zero(host, (item for group in self.param_groups for item in group["params"]))
@@ -47,14 +40,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         _charge_zero(host, (item for each in self.modules() for item in each._parameters.values()))  # noqa: SLF001 # see above
         module_zero(self, *args, **kwargs)
 
-    def next_batch(self: Any) -> Any:
-        if is_owner():
-            host.charge("loader batch")
-        return plain_next(self)
-
     return [
-        (C, {"_set_grad_enabled": set_grad_mode}),
-        (LoaderIterator, {"__next__": next_batch}),
         (torch.optim.Optimizer, {"zero_grad": zero_optimizer}),
         (torch.nn.Module, {"zero_grad": zero_module, "_call_impl": _calling(host)}),
         *_bookkeeping(host),
@@ -96,6 +82,8 @@ def _bookkeeping(host: Host) -> list[tuple[Any, dict[str, Any]]]:
             yield pair
 
     named = (
+        (C, "_set_grad_enabled", "grad mode"),
+        (LoaderIterator, "__next__", "loader batch"),
         (torch.nn.Module, "state_dict", "state of a module"),
         (torch.nn.Module, "_load_from_state_dict", "state loaded"),
         (torch.optim.lr_scheduler.LRScheduler, "step", "scheduler step"),

@@ -1,12 +1,14 @@
-"""Switches of ``torch.backends`` that the virtual GPU does not model: a warning names each."""
+"""Switches of PyTorch: deterministic algorithms act, and a warning names each without a model."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gpulab.core.interrupts import Undo
-from gpulab.core.torch_private import C
+from gpulab.core.torch_private import C, deterministic_mode, set_deterministic_mode
 from gpulab.virtual._environment import warn
-from gpulab.virtual.simulator import Machine
+from gpulab.virtual.dispatch import require_deterministic
+from gpulab.virtual.simulator import Machine, is_owner
 
 _ONE_KERNEL = "attention is one fused kernel here, whichever is allowed"
 _REDUCED = "the rounding of a matmul is the CPU's here"
@@ -55,14 +57,25 @@ _REPLACED = {
 
 
 def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa: ARG001 # as every patch
-    """Return functions that set these switches, and warn."""
+    """Return functions that set these switches."""
     setters = {name: _setter(name) for name in NOT_MODELLED if hasattr(C, name)}
     ignoring = {name: _ignoring(*texts) for name, texts in _REPLACED.items() if hasattr(C, name)}
-    return [(C, {**setters, **ignoring})]
+    return [(C, {**setters, **ignoring, "_set_deterministic_algorithms": _set_deterministic})]
 
 
-def install(_machine: Machine, _undo: Undo) -> None:
-    """Warn of the switches that the program has set before."""
+def _set_deterministic(mode: bool, *, warn_only: bool = False) -> None:  # noqa: FBT001 # torch's signature
+    # PyTorch's mode is set, too: its Python code asks for it, and so do operators of the host.
+    set_deterministic_mode(mode, warn_only=warn_only)
+    if is_owner():
+        require_deterministic(is_required=mode)
+
+
+def install(_machine: Machine, undo: Undo) -> None:
+    """Follow the mode that the program has set before, and warn of its other switches."""
+    # The program may also switch it on later.
+    undo.callback(partial(require_deterministic, is_required=False))
+    if deterministic_mode():
+        require_deterministic(is_required=True)
     for reader, value, name, reason in NOT_MODELLED.values():
         setting = getattr(C, reader)()
         if value in (setting if isinstance(setting, tuple) else (setting,)):

@@ -6,20 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpulab.core.torch_private import DispatchMode
 from gpulab.virtual.dispatch import VirtualMode
 from gpulab.virtual.simulator import Machine, active, disown, is_entered
 from gpulab.virtual.tensors import VirtualTensor
 
 
-class OtherThreadMode(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
+class OtherThreadMode(DispatchMode):  # type: ignore[no-untyped-call] # torch's is untyped
     """A dispatch mode for other threads: runs host work in real time, refuses device work."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # True would import torch._dynamo; see VirtualMode.
-        return False
 
     def __torch_dispatch__(
         self,
