@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import pytest
 
@@ -323,3 +324,36 @@ def test_released_memory_leaves_no_garbage() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_neighbours_merge() -> None:
+    """Blocks released in any order merge into one that fills its segment."""
+    for order in permutations(range(4)):
+        memory = make()
+        blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
+        for number in order:
+            memory.release(blocks[number])
+        (segment,) = memory.segments()
+        assert [block.size_bytes for block in segment.blocks()] == [20 * MB]
+        assert memory.usage.inactive_split.total == 0
+        assert memory.usage.inactive_split_bytes.total == 0
+
+
+def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
+    """A reset of accumulated figures sets allocated and freed to 0, and not current or peak."""
+    memory = make()
+    memory.allocate(512, stream=0)
+    memory.release(memory.allocate(512, stream=0))
+    nested = memory.usage.nested()
+    assert (nested["allocation"]["all"]["allocated"], nested["num_device_alloc"]) == (2, 1)
+    memory.usage.reset_accumulated()
+    memory.release(memory.allocate(100, stream=0))
+    nested = memory.usage.nested()
+    assert nested["allocation"]["all"] == {
+        "current": 1,
+        "peak": 2,
+        "allocated": 1,
+        "freed": 1,
+    }
+    assert nested["requested_bytes"]["small_pool"]["allocated"] == 100
+    assert nested["num_device_alloc"] == 0

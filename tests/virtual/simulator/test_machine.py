@@ -1,5 +1,6 @@
 """What a machine does with a launch besides passing it on."""
 
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -146,3 +147,34 @@ def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
     if wrong == "other":
         add(machine, other)
     assert len(checker.hazards) == (0 if wrong == "nothing" else 1)
+
+
+def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
+    """A launch on a captured stream is added to the capture; one that waits outside fails it."""
+    machine = new_machine()
+    machine.hazards = Checker()
+    outside = add(machine, machine.gpu.next_stream())
+    capture = machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
+    task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
+    assert machine.launch(task, 700, (ACCESS,)) is task
+    assert (machine.host.now_ns, task.stream.last) == (700, None)
+    assert [(node.task, node.accesses) for node in capture.nodes] == [(task, (ACCESS,))]
+    assert capture.nodes[0].site != ("", 0)
+    assert machine.hazards.operations.total() == 1
+    with pytest.raises(VirtualGpuError, match="dependency created on uncaptured work"):
+        machine.mark(machine.gpu.stream, 0, (outside,))
+
+
+def test_a_hidden_wait_warns_or_raises() -> None:
+    """A hidden wait is silent in mode 0, a warning in mode 1 and an error in mode 2."""
+    machine, text = new_machine(), "called a synchronizing CUDA operation"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.note_hidden_wait()
+    machine.sync_debug_mode = 1
+    with pytest.warns(UserWarning, match=f"^{text}$") as caught:
+        machine.note_hidden_wait()
+    assert caught[0].filename == __file__  # the line of the call
+    machine.sync_debug_mode = 2
+    with pytest.raises(RuntimeError, match=f"^{text}$"):
+        machine.note_hidden_wait()
