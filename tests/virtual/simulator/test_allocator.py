@@ -152,21 +152,6 @@ def test_a_recorded_stream_delays_the_reuse_of_a_block() -> None:
     assert memory.usage.active.total == 2
 
 
-@pytest.mark.parametrize("first", ["one", "two"])
-def test_every_recorded_stream_is_waited_for(first: str) -> None:
-    """A block that two streams use is reused after both are done."""
-    work = Work({1: "one", 2: "two"})
-    memory = work.allocator()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.record_stream(block, stream=1)
-    memory.record_stream(block, stream=2)
-    memory.release(block)
-    work.done.add(first)
-    assert memory.allocate(30 * MB, stream=0) is not block
-    work.done.update(("one", "two"))
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
 def test_emptying_the_cache_waits_for_pending_frees() -> None:
     """``empty_cache`` waits for recorded streams and then frees their blocks."""
     work = Work({1: "kernel"})
@@ -248,20 +233,6 @@ def test_a_fraction_limits_the_reserved_memory() -> None:
         memory.allocate(102 * MB, stream=0)
     memory.allocate(100 * MB, stream=0)
     assert (memory.fraction, memory.free_bytes) == (0.5, 500 * MB)
-
-
-def test_a_pool_may_be_made_again_under_its_name() -> None:
-    """A pool made under the name of a deleted one has only its own segments."""
-    memory = make()
-    for _ in range(2):
-        memory.pools.retain("graph")
-        block = memory.allocate(30 * MB, stream=0, pool="graph")
-        memory.pools.release("graph")
-        memory.empty_cache()
-        assert [pool.n_segments for pool in memory.pools.private()] == [1]
-        memory.release(block)
-        memory.empty_cache()
-        assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
 
 
 def test_requests_are_routed_to_the_innermost_pool() -> None:

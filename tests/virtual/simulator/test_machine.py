@@ -72,21 +72,6 @@ def test_a_capture_forbids_new_memory_to_others() -> None:
     assert (str(caught.value), capture.failure) == (f"CUDA error: {reason}", reason)
 
 
-def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
-    """An order makes two marks; a stream that would wait for itself needs none."""
-    machine = new_machine()
-    stream, side = machine.gpu.stream, machine.gpu.next_stream()
-    machine.order(stream, stream, 100)
-    assert (machine.host.now_ns, stream.last) == (0, None)
-    task = add(machine)
-    machine.order(stream, side, 100)
-    later = add(machine, side)
-    assert machine.host.now_ns == 200
-    machine.wait_for_stream(side)
-    assert (later.start_ns or 0) > (task.end_ns or 0)
-    assert side.last is later
-
-
 def checked(machine: Machine, program: Callable[[Machine, SimulatedStream], None]) -> int:
     """Write ``x`` on the default stream, run a program, write it on a side stream: the hazards."""
     machine.hazards = Checker()
