@@ -5,7 +5,7 @@ recorded with torch 2.11 (cuDNN 9.19), where simple bounds of sizes tell most of
 """
 
 from dataclasses import dataclass
-from math import ceil, prod
+from math import prod
 
 from gpulab.virtual.operators._layer_coordinates import (
     is_by_pytorch,
@@ -17,7 +17,6 @@ from gpulab.virtual.tensors import TensorLayout
 
 _HALVES = frozenset({"float16", "bfloat16"})
 _ALIGNED_BYTES = 16  # rows of channels must begin there
-_TILE = 128
 
 _TO_LAST, _TO_FIRST = "to channels last", "to channels first"
 _PAD, _CUT, _CONVERT, _PARTS = "pad", "cut", "convert", "sum of parts"
@@ -33,22 +32,20 @@ class _Sizes:
 
     Attributes
     ----------
-    batch, n_in, n_out, n_taps
-        Images, their channels, filters, and the taps of a filter.
+    n_in, n_out, n_taps
+        Channels of the images, filters, and the taps of a filter.
     n_pixels
         Pixels of all results.
     n_read
         Elements of the images.
     stride
         The largest step of the filters.
-    is_half, is_float16, is_last
-        Whether the type has two bytes, which of those it is, and whether channels are the last in
-        memory.
+    is_half, is_last
+        Whether the type has two bytes, and whether channels are the last in memory.
     is_odd_in, is_odd_out
         Whether rows of channels do not begin at multiples of 16 bytes.
     """
 
-    batch: int
     n_in: int
     n_out: int
     n_taps: int
@@ -56,7 +53,6 @@ class _Sizes:
     n_read: int
     stride: int
     is_half: bool
-    is_float16: bool
     is_last: bool
     is_odd_in: bool
     is_odd_out: bool
@@ -71,11 +67,6 @@ class _Sizes:
         """How many products there are."""
         return self.n_pixels * self.n_out * self.n_summed
 
-    @property
-    def n_tiles(self) -> int:
-        """Tiles of the result, of a usual size."""
-        return ceil(self.n_pixels / _TILE) * ceil(self.n_out / _TILE)
-
 
 def _sizes(
     call: OperatorCall, x: TensorLayout, weight: TensorLayout, out: TensorLayout, stride: list[int]
@@ -83,7 +74,6 @@ def _sizes(
     lane = _ALIGNED_BYTES // x.dtype.itemsize
     n_in, n_out = x.sizes[1], out.sizes[1]
     return _Sizes(
-        x.sizes[0],
         n_in,
         n_out,
         prod(weight.sizes[2:]),
@@ -91,7 +81,6 @@ def _sizes(
         x.n_elements,
         max(stride),
         call.arithmetic in _HALVES,
-        call.arithmetic == "float16",
         x.strides[1] == 1 and n_in > 1,
         n_in % lane != 0,
         n_out % lane != 0,
@@ -131,14 +120,7 @@ def _grouped(
 
 
 def _forward(sizes: _Sizes) -> Names:
-    if sizes.n_taps == 1 and sizes.stride == 1:
-        # A plain matmul in either format, unless rows of pixels are not aligned.
-        n_pixels = sizes.n_pixels // sizes.batch
-        is_small = n_pixels < 100 and sizes.batch > 1 and sizes.n_in >= 128  # noqa: PLR2004  # a bound from records
-        is_wide = sizes.n_products > 2e8 and min(sizes.n_in, sizes.n_out // 2) >= 384  # noqa: PLR2004  # a bound from records
-        is_turned = sizes.is_float16 and not sizes.is_last and n_pixels % 8 != 0
-        if is_turned and (is_small or is_wide):
-            return (_TO_LAST, FORWARD, _TO_FIRST)
+    if sizes.n_taps == 1 and sizes.stride == 1:  # a plain matmul in either format
         return (FORWARD,)
     if sizes.is_last:
         return _forward_last(sizes)
@@ -152,7 +134,7 @@ def _forward_last(sizes: _Sizes) -> Names:
         return (FORWARD,)
     if sizes.n_in < _FEW_CHANNELS:
         n_touched = sizes.n_pixels * sizes.n_summed
-        is_large = sizes.n_taps > 100 or (sizes.n_taps >= 25 and n_touched > 2e6)  # noqa: PLR2004  # a bound from records
+        is_large = n_touched > 2e6  # noqa: PLR2004  # a bound from records
         return (_CONVERT, _CONVERT, FORWARD) if is_large and not sizes.is_half else (FORWARD,)
     if sizes.is_odd_in or sizes.is_odd_out:
         n_pads = 2 if sizes.is_odd_in else 1
@@ -215,17 +197,13 @@ def _of_images(sizes: _Sizes) -> Names:
     if sizes.n_taps == 1 and sizes.stride == 1:
         return (IMAGES,)
     if sizes.is_last:
-        if sizes.n_taps == 1 or not (sizes.is_odd_in or sizes.is_odd_out):
+        if not (sizes.is_odd_in or sizes.is_odd_out):
             return (IMAGES,)
         n_pads = 2 if sizes.is_odd_out else 1
         return (*(_PAD,) * n_pads, IMAGES, *(_CUT,) * sizes.is_odd_in)
     if sizes.n_taps == 1:
         return (_TO_LAST, IMAGES, _TO_FIRST) if sizes.is_half else (IMAGES,)
-    if sizes.is_half:
-        is_small = sizes.n_pixels <= 1_568 and sizes.stride == 1  # noqa: PLR2004  # a bound from records
-    else:
-        is_small = sizes.n_read <= 111_000  # noqa: PLR2004  # a bound from records
-    if is_small:
+    if not sizes.is_half and sizes.n_read <= 111_000:  # noqa: PLR2004  # a bound from records
         return ("scale", IMAGES)
     return (_PAD if sizes.is_odd_out else _TO_LAST, _TO_LAST, IMAGES, _TO_FIRST)
 
@@ -264,8 +242,7 @@ def _of_weights_last(sizes: _Sizes) -> Names:
         return (*before, WEIGHTS, *after)
     is_long = sizes.n_taps > 37 or sizes.n_in <= 52  # noqa: PLR2004  # a bound from records
     converts = (_CONVERT,) * (2 if is_long and not n_pads else 0)
-    parts = (_PARTS,) * bool(sizes.n_taps > 37 or not is_long)  # noqa: PLR2004  # a bound from records
-    return (*before, *converts, WEIGHTS, *parts, *after)
+    return (*before, *converts, WEIGHTS, _PARTS, *after)
 
 
 RULES: Rules = {"convolution": _convolution, "convolution_backward": _gradients}

@@ -29,12 +29,10 @@ _LOGITS = ("one minus target", "multiply", "log sigmoid", "subtract")
 
 
 def _with_logits(call: OperatorCall) -> Names | None:
-    n_weights = sum(item.n_elements != call.reads[0].n_elements for item in call.reads[2:])
-    weighted = (
-        ("subtract one", "multiply", "add one", "multiply") if len(call.reads) > _WIDE else ()
-    )
+    is_weighted = len(call.reads) > _WIDE
+    weighted = ("subtract one", "multiply", "add one", "multiply") if is_weighted else ()
     reduced = ("mean",) if call.n_out == 1 else ()
-    return (*_LOGITS, "copy", *weighted[: 4 * bool(n_weights or weighted)], *reduced)
+    return (*_LOGITS, "copy", *weighted, *reduced)
 
 
 def _masked_fill(call: OperatorCall) -> Names:

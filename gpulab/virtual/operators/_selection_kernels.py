@@ -14,11 +14,7 @@ _MANY_SEGMENTS = 128  # from so many long rows on, each is sorted for itself
 
 def _mask_steps(call: OperatorCall) -> Names:
     """Return the kernels that find the elements that are not zero."""
-    mask = min(
-        (item for item in call.reads if item.dtype.itemsize == 1),
-        key=lambda item: -item.n_elements,
-        default=call.reads[0],
-    )
+    mask = call.largest_read
     return _selection_steps(mask.n_elements, len(mask.sizes))
 
 
@@ -91,14 +87,10 @@ _SEVERAL_BLOCKS = (
     (21, 10_000),
     (0, 20_000),
 )
-# A few long rows are sorted instead.
-_FEW_ROWS, _LONG_ROW = 10, 100_000
 
 
 def _topk(call: OperatorCall) -> Names | None:
     n, rows = call.length, _n_rows(call)
-    if rows <= _FEW_ROWS and n >= _LONG_ROW:
-        return None
     least = next(least for n_rows, least in _SEVERAL_BLOCKS if rows >= n_rows)
     return None if n >= least else ("find and gather the k largest", "block sort")
 

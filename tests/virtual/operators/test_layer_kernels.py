@@ -8,6 +8,7 @@ from torch.nn import functional
 
 import gpulab
 from benchmarks.common.device_records import duration_us, profiled
+from gpulab.virtual import KernelWork, Traffic, duration_ns
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,12 @@ def test_a_result_that_is_an_input_is_read_too() -> None:
 def _names(call: Callable[[], object]) -> list[str]:
     with gpulab.virtual_gpu("H100", first_use=False, max_value_elements=0):
         return [record.name for record in profiled(call)]
+
+
+def test_each_kernel_waits_longer_for_slower_memory() -> None:
+    """By the ratio of the clocks, for GPUs with the same kind of memory."""
+    work = KernelWork("elementwise")
+    fitted, other = (
+        duration_ns(work, Traffic(4, 0), gpulab.gpus.gpu(n)) for n in ("H200", "H100")
+    )
+    assert other - fitted == round(850 * (3201 / 2619 - 1))

@@ -141,17 +141,3 @@ def test_an_index_is_described_by_its_pieces_and_its_table() -> None:
     mask = dense(1024, dtype=torch.bool)
     by_mask = call("index", [table, mask], dense(500, 16), table, [mask])
     assert surface_point_of(by_mask)[0] == "selection"
-
-
-@pytest.mark.parametrize(
-    ("name", "dim", "length", "side"),
-    [("sort", 0, 64, "other"), ("kthvalue", 0, 64, "other"), ("median", None, 2048, "last")],
-)
-def test_an_order_is_described_by_its_dimension(
-    name: str, dim: int | None, length: int, side: str
-) -> None:
-    """The rows of a sort or a selection run along the dimension that the call names."""
-    source = dense(64, 32)
-    found = surface_point_of(call(name, [source], source, dim=dim))
-    assert found is not None
-    assert (found.coordinates[1], found.coordinates[-1]) == (log2(length), side)

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import pytest
 
@@ -151,21 +152,6 @@ def test_a_recorded_stream_delays_the_reuse_of_a_block() -> None:
     assert memory.usage.active.total == 2
 
 
-@pytest.mark.parametrize("first", ["one", "two"])
-def test_every_recorded_stream_is_waited_for(first: str) -> None:
-    """A block that two streams use is reused after both are done."""
-    work = Work({1: "one", 2: "two"})
-    memory = work.allocator()
-    block = memory.allocate(30 * MB, stream=0)
-    memory.record_stream(block, stream=1)
-    memory.record_stream(block, stream=2)
-    memory.release(block)
-    work.done.add(first)
-    assert memory.allocate(30 * MB, stream=0) is not block
-    work.done.update(("one", "two"))
-    assert memory.allocate(30 * MB, stream=0) is block
-
-
 def test_emptying_the_cache_waits_for_pending_frees() -> None:
     """``empty_cache`` waits for recorded streams and then frees their blocks."""
     work = Work({1: "kernel"})
@@ -249,20 +235,6 @@ def test_a_fraction_limits_the_reserved_memory() -> None:
     assert (memory.fraction, memory.free_bytes) == (0.5, 500 * MB)
 
 
-def test_a_pool_may_be_made_again_under_its_name() -> None:
-    """A pool made under the name of a deleted one has only its own segments."""
-    memory = make()
-    for _ in range(2):
-        memory.pools.retain("graph")
-        block = memory.allocate(30 * MB, stream=0, pool="graph")
-        memory.pools.release("graph")
-        memory.empty_cache()
-        assert [pool.n_segments for pool in memory.pools.private()] == [1]
-        memory.release(block)
-        memory.empty_cache()
-        assert (memory.pools.private(), memory.reserved_bytes) == ([], 0)
-
-
 def test_requests_are_routed_to_the_innermost_pool() -> None:
     """A request goes to the last route that accepts its stream, or to the default pool."""
     memory = make()
@@ -323,3 +295,36 @@ def test_released_memory_leaves_no_garbage() -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_neighbours_merge() -> None:
+    """Blocks released in any order merge into one that fills its segment."""
+    for order in permutations(range(4)):
+        memory = make()
+        blocks = [memory.allocate(4 * MB, stream=0) for _ in range(4)]
+        for number in order:
+            memory.release(blocks[number])
+        (segment,) = memory.segments()
+        assert [block.size_bytes for block in segment.blocks()] == [20 * MB]
+        assert memory.usage.inactive_split.total == 0
+        assert memory.usage.inactive_split_bytes.total == 0
+
+
+def test_resetting_accumulated_figures_keeps_the_present_ones() -> None:
+    """A reset of accumulated figures sets allocated and freed to 0, and not current or peak."""
+    memory = make()
+    memory.allocate(512, stream=0)
+    memory.release(memory.allocate(512, stream=0))
+    nested = memory.usage.nested()
+    assert (nested["allocation"]["all"]["allocated"], nested["num_device_alloc"]) == (2, 1)
+    memory.usage.reset_accumulated()
+    memory.release(memory.allocate(100, stream=0))
+    nested = memory.usage.nested()
+    assert nested["allocation"]["all"] == {
+        "current": 1,
+        "peak": 2,
+        "allocated": 1,
+        "freed": 1,
+    }
+    assert nested["requested_bytes"]["small_pool"]["allocated"] == 100
+    assert nested["num_device_alloc"] == 0

@@ -1,5 +1,6 @@
 """What a machine does with a launch besides passing it on."""
 
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -71,21 +72,6 @@ def test_a_capture_forbids_new_memory_to_others() -> None:
     assert (str(caught.value), capture.failure) == (f"CUDA error: {reason}", reason)
 
 
-def test_a_stream_is_ordered_after_another_but_not_after_itself() -> None:
-    """An order makes two marks; a stream that would wait for itself needs none."""
-    machine = new_machine()
-    stream, side = machine.gpu.stream, machine.gpu.next_stream()
-    machine.order(stream, stream, 100)
-    assert (machine.host.now_ns, stream.last) == (0, None)
-    task = add(machine)
-    machine.order(stream, side, 100)
-    later = add(machine, side)
-    assert machine.host.now_ns == 200
-    machine.wait_for_stream(side)
-    assert (later.start_ns or 0) > (task.end_ns or 0)
-    assert side.last is later
-
-
 def checked(machine: Machine, program: Callable[[Machine, SimulatedStream], None]) -> int:
     """Write ``x`` on the default stream, run a program, write it on a side stream: the hazards."""
     machine.hazards = Checker()
@@ -146,3 +132,34 @@ def test_the_race_detector_sees_the_order_of_a_replay(wrong: str) -> None:
     if wrong == "other":
         add(machine, other)
     assert len(checker.hazards) == (0 if wrong == "nothing" else 1)
+
+
+def test_a_captured_launch_takes_host_time_and_does_not_run() -> None:
+    """A launch on a captured stream is added to the capture; one that waits outside fails it."""
+    machine = new_machine()
+    machine.hazards = Checker()
+    outside = add(machine, machine.gpu.next_stream())
+    capture = machine.capture = Capture(machine.gpu.stream, pool=(0, 1))
+    task = StreamTask(Kind.KERNEL, machine.gpu.stream, name="add")
+    assert machine.launch(task, 700, (ACCESS,)) is task
+    assert (machine.host.now_ns, task.stream.last) == (700, None)
+    assert [(node.task, node.accesses) for node in capture.nodes] == [(task, (ACCESS,))]
+    assert capture.nodes[0].site != ("", 0)
+    assert machine.hazards.operations.total() == 1
+    with pytest.raises(VirtualGpuError, match="dependency created on uncaptured work"):
+        machine.mark(machine.gpu.stream, 0, (outside,))
+
+
+def test_a_hidden_wait_warns_or_raises() -> None:
+    """A hidden wait is silent in mode 0, a warning in mode 1 and an error in mode 2."""
+    machine, text = new_machine(), "called a synchronizing CUDA operation"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.note_hidden_wait()
+    machine.sync_debug_mode = 1
+    with pytest.warns(UserWarning, match=f"^{text}$") as caught:
+        machine.note_hidden_wait()
+    assert caught[0].filename == __file__  # the line of the call
+    machine.sync_debug_mode = 2
+    with pytest.raises(RuntimeError, match=f"^{text}$"):
+        machine.note_hidden_wait()
