@@ -181,7 +181,7 @@ def test_speeds_above_the_memory_are_the_title() -> None:
     """The title has the sizes and the series that are faster than the data sheet's memory."""
     figure = speeds("H200", hot=[7e12, 5e12, 4e12], cold=[3e12, 4e12, 4.5e12])
     assert figure.title.startswith(
-        "At 24 to 36 MiB, a hot kernel is faster than the memory can be"
+        "From 24 to 36 MiB, a hot kernel is faster than the memory can be"
     )
     assert figure.caption.splitlines() == [
         "hot: from 4,000 to 7,000 GB/s.",

@@ -42,8 +42,8 @@ def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[f
         above = [size for size, speed in zip(sizes_mib, first, strict=True) if speed > memory]
         title = "Nothing is faster than the memory"
         if above:
-            sizes = " to ".join(f"{size:g}" for size in sorted({min(above), max(above)}))
-            title = f"At {sizes} MiB, a {first.name} kernel is faster than the memory can be"
+            sizes = f"From {min(above):g} to {max(above):g} MiB"
+            title = f"{sizes}, a {first.name} kernel is faster than the memory can be"
     speeds.insert(0, "working_set_mib", sizes_mib)
     return plots.draw(_speeds, speeds, title=title, alt="\n".join(said), source=gpu, spec=spec)
 
