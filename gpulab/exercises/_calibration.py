@@ -19,7 +19,7 @@ _SERIOUS = {"Far off.": 3, "Wrong direction.": 3, "Different.": 3, "Off.": 2}
 _N_REVISIT = 3  # at most so many predictions to look at again: more would not be read
 
 
-class Row(NamedTuple):
+class RightShare(NamedTuple):
     """How many predictions of a kind were right; ``promised`` is a percentage, or None."""
 
     kind: str
@@ -128,7 +128,7 @@ def _said(number: float | None, choice: str, unit: str) -> str:
     return choice or ("a drawing" if number is None else f"{format_number(number)} ({unit})")
 
 
-def rows_of(scored: Iterable[KeptPrediction]) -> list[Row]:
+def rows_of(scored: Iterable[KeptPrediction]) -> list[RightShare]:
     """Return how often predictions were right, by confidence and by topic.
 
     The topics are lessons if the predictions are from several lessons, otherwise the sections of
@@ -148,7 +148,7 @@ def rows_of(scored: Iterable[KeptPrediction]) -> list[Row]:
     return [_row(kind, members) for kind, members in groups.items() if members]
 
 
-def _row(kind: str, members: list[KeptPrediction]) -> Row:
+def _row(kind: str, members: list[KeptPrediction]) -> RightShare:
     # Only those with a confidence count here: the others promise nothing.
     promises = [
         promise
@@ -156,7 +156,7 @@ def _row(kind: str, members: list[KeptPrediction]) -> Row:
         if prediction.guess and (promise := prediction.guess.promise) is not None
     ]
     promised = 100 * sum(promises) / len(promises) if promises else None
-    return Row(kind, len(members), sum(map(_is_right, members)), promised)
+    return RightShare(kind, len(members), sum(map(_is_right, members)), promised)
 
 
 def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:

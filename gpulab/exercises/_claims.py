@@ -173,13 +173,15 @@ def claim(claim_id: str, *, here: object) -> ClaimReview:
     worlds = [
         (str(world), _write(fact, world.value), _truth(fact, world.value)) for world in saved
     ]
-    yours = "not measured" if value is None else f"{_write(fact, value)} ({_place(here)})"
+    name, source = _origin(here)
+    place = device_label(name, source)
+    yours = "not measured" if value is None else f"{_write(fact, value)} ({place})"
     truth = None if value is None else _truth(fact, value)
     if value is not None:
         _GIVEN[claim_id] = value
     why = [
         _disagreement(fact, saved),
-        _reason(fact, saved, _virtual_name(here)) if truth is False else "",
+        _reason(fact, saved, name if source == "virtual" else "") if truth is False else "",
     ]
     return ClaimReview(fact.text, (*worlds, ("yours", yours, truth)), " ".join(filter(None, why)))
 
@@ -251,20 +253,13 @@ def given() -> Mapping[str, ClaimValue]:
 _GIVEN: dict[str, ClaimValue] = {}
 
 
-def _place(here: object) -> str:
+def _origin(here: object) -> tuple[str, str]:
+    """Return the name of the GPU of a value, and its source, such as "virtual"."""
     if isinstance(here, Measurement):
-        return device_label(here.conditions.device_name, here.source)
+        return here.conditions.device_name, here.source
     # A plain number does not say where it was measured, so it counts for the GPU in use.
     current = device.current()
-    return device_label(current.name, current.source)
-
-
-def _virtual_name(here: object) -> str:
-    """Return the name of the virtual GPU of a value; empty for a value of a CUDA GPU."""
-    if isinstance(here, Measurement):
-        return here.conditions.device_name if here.source == "virtual" else ""
-    current = device.current()
-    return current.name if current.source == "virtual" else ""
+    return current.name, current.source
 
 
 def _value(here: object) -> ClaimValue | None:

@@ -101,7 +101,7 @@ class SketchAxes:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DrawingReview(_html.Comparison):
+class DrawingReview(_html.ComparedGuess):
     """A drawing compared with the outcome, in the words of the lesson and as a figure of both.
 
     The most important quantity says whether the drawing is right.

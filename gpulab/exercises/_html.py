@@ -35,7 +35,7 @@ def box(tone: Tone, body: str) -> str:
 
 # No repr of its own: a cell that shows it in a list shows the text.
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
+class ComparedGuess:
     """A guess compared with the outcome: the verdict, and a message with both and what follows.
 
     ``is_right`` says that the guess was close or near, or the right choice; None without a guess.

@@ -41,7 +41,7 @@ _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GuessReview(_html.Comparison):
+class GuessReview(_html.ComparedGuess):
     """A guess compared with the outcome: the verdict, and a message with both and what follows.
 
     ``ratio`` is outcome over guess, None unless both are positive; it judges the guess and not the

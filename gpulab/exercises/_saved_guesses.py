@@ -74,7 +74,7 @@ def _remark(saved: KeptPrediction, guess: Guess) -> str:
 
 
 def reveal(
-    name: str, outcome: str, told: _html.Comparison, *, counts: str, size: float | None = None
+    name: str, outcome: str, told: _html.ComparedGuess, *, counts: str, size: float | None = None
 ) -> None:
     """Save an outcome when it is shown for the first time, with the verdict on the guess.
 

@@ -470,9 +470,9 @@ exercises.check("05.which-to-discard", keep)
 exercises.predict("05.zeros")
 
 # %%
-settled = {"random numbers": (1440, 1455), "zeros": (1635, 1650)}  # lowest and highest, in MHz
-print(settled)
-is_higher = min(settled["zeros"]) > max(settled["random numbers"])
+settled = pd.DataFrame({"random numbers": (1440, 1455), "zeros": (1635, 1650)})
+print(settled.set_axis(["lowest (MHz)", "highest (MHz)"]))
+is_higher = settled["zeros"].min() > settled["random numbers"].max()
 exercises.compare("05.zeros", "a higher clock" if is_higher else "the same clock")
 
 # %% [markdown]

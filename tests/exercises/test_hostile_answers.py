@@ -113,10 +113,9 @@ def test_a_stub_is_not_answered(exercise_id: str) -> None:
     """A function that does nothing, as in the notebook, gets the words on how to answer."""
     # A flush returns nothing, and a filter that returns nothing is told so.
     if exercise_id not in {"06.choose-a-flush", "05.which-to-discard"}:
-        stubs = (lambda *_: None), (lambda *_: ...)
-        how = exercise(exercise_id).judge.how
-        said = [check(exercise_id, stub) for stub in stubs]
-        assert [(each.ok, each.message) for each in said] == [(None, how)] * 2
+        blank = None if exercise_ids().index(exercise_id) % 2 else ...
+        said = check(exercise_id, lambda *_: blank)
+        assert (said.ok, said.message) == (None, exercise(exercise_id).judge.how)
 
 
 def some(names: Iterable[str], exercise_id: str, n_turns: int) -> list[str]:

@@ -1,7 +1,6 @@
 """Lesson 06: a learner's flush is judged by its effect, and each mistake gets its diagnosis."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,25 +29,6 @@ WAYS = (
 # The flush
 
 
-def reading() -> Callable[[], object]:
-    """Return a flush that reads twice as many bytes as the L2 of an H200 has."""
-    rows = torch.zeros(1920, 16384, device="cuda")
-    sums = torch.zeros(1920, device="cuda")
-    return lambda: torch.sum(rows, dim=1, out=sums)
-
-
-def writing() -> Callable[[], object]:
-    """Return a flush that writes zeros to as many bytes."""
-    rows = torch.zeros(1920, 16384, device="cuda")
-    return rows.zero_
-
-
-def reading_then_writing() -> Callable[[], object]:
-    """Return a flush that reads, then leaves dirty lines by writing."""
-    write, read = writing(), reading()
-    return lambda: (read(), write())
-
-
 def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
     """Return a flush that reads several buffers, given as shares of an L2 of 60 MiB."""
 
@@ -59,31 +39,16 @@ def reading_shares(*shares: float) -> Callable[[], Callable[[], object]]:
     return make
 
 
-def allocator() -> Callable[[], object]:
-    """Return a function that empties PyTorch's memory cache instead of the L2."""
-    return torch.cuda.empty_cache
-
-
 def failing() -> Callable[[], object]:
     """Return a flush that raises IndexError."""
     buffers: list[torch.Tensor] = []
     return lambda: buffers[0]
 
 
-TIME = r"[\d.]+ µs"
-NUMBERS = re.compile(
-    rf"The layer takes {TIME} after your flush, {TIME} when it is hot, and {TIME} after a flush "
-    r"that writes\. "
-)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "code", "begins"),
     [
-        (reading_then_writing, "dirty", "It is cold, but it also waits for your flush"),
-        (allocator, "still-hot", "So its weights were still in the cache."),
-        (reading_shares(0.5), "too-small", "Your flush touches only 0.5 times the L2."),
         (reading_shares(1), "too-small", "Your flush touches only 1.0 times the L2."),
         (failing, "raised", "Your function raised IndexError: list index"),
     ],
@@ -91,12 +56,11 @@ NUMBERS = re.compile(
 def test_each_faulty_flush_gets_its_diagnosis(
     make: Callable[[], Callable[[], object]], code: str, begins: str
 ) -> None:
-    """The judge runs hot, dirty, waiting and failing flushes and diagnoses each."""
+    """A flush that is too small and one that fails; the others are among the lessons' answers."""
     with gpulab.virtual_gpu("H200"):
         verdict = judged(CHOOSE, {"flush": make(), "because": "c"})
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
-    assert NUMBERS.sub("", verdict.message, count=1).startswith(begins)
-    assert re.fullmatch(r"Not yet\. .{30,}[.)]", str(verdict), re.DOTALL)
+    assert verdict.message.startswith(begins)
 
 
 def test_the_verdict_on_a_flush_has_three_times() -> None:

@@ -6,7 +6,6 @@ from ._forms import Table as Table
 from ._forms import agrees as agrees
 from ._forms import plain_number as plain_number
 from ._forms import read_number as read_number
-from ._forms import unknown_key as unknown_key
 from ._fresh_gpu import fresh_gpu as fresh_gpu
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases

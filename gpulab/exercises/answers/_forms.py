@@ -1,10 +1,12 @@
 """Judges for letters and tables: records that contain the key and judge an answer when called."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from math import isclose, isfinite
+from operator import contains
+from typing import TypeVar
 
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.units import parse_time
@@ -13,6 +15,8 @@ from gpulab.exercises._fields import Fields
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers._judging import MALFORMED, UNANSWERED, AnswerJudge, Diagnosis
 from gpulab.tracing.trials import number_in
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,25 +156,11 @@ class Table(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Judge a dict."""
-        if not isinstance(answer, Mapping):
-            return MALFORMED
-        unknown = [key for key in answer if self._known_key(key) is None]
-        if unknown:
-            return unknown_key(unknown[0], self.right)
-        words = self._read(answer)
-        return MALFORMED if words is None else self._judge_words(words)
-
-    def _judge_words(self, words: Mapping[str, tuple[str, ...]]) -> Diagnosis | str:
-        if not words:
-            return UNANSWERED
-        missing = [key for key in self.right if key not in words]
-        if missing:
-            message = f"There is no answer yet for {', '.join(missing)}."
-            return Diagnosis("incomplete", message)
+        words = values_in(answer, self.right, self._read)
+        if isinstance(words, Diagnosis):
+            return words
         bad = {key: value for key, value in words.items() if value != _words(self.right[key])}
-        if not bad:
-            return self.why
-        return self._explain(bad)
+        return self._explain(bad) if bad else self.why
 
     def _explain(self, bad: Mapping[str, tuple[str, ...]]) -> Diagnosis:
         """Return the diagnosis of wrong keys, by the first position at which a value differs."""
@@ -186,34 +176,49 @@ class Table(AnswerJudge):
         diagnosis = next(known, self.otherwise[min(first.values())])
         return Diagnosis(diagnosis.code, diagnosis.message + more)
 
-    def _read(self, answer: Mapping[object, object]) -> dict[str, tuple[str, ...]] | None:
-        """Return an answer in a uniform form without open entries, or None if it has no form."""
-        words_by_key = {
-            known: _words(value)
-            for key, value in answer.items()
-            if (known := self._known_key(key)) is not None and not _is_blank(value)
-        }
-        fits = all(
-            len(words) == len(self.allowed)
-            and all(word in allowed for word, allowed in zip(words, self.allowed, strict=True))
-            for words in words_by_key.values()
-        )
-        return words_by_key if fits else None
+    def _read(self, value: object) -> tuple[str, ...] | None:
+        words = _words(value)
+        fits = len(words) == len(self.allowed) and all(map(contains, self.allowed, words))
+        return words if fits else None
 
-    def _known_key(self, key: object) -> str | None:
-        """Return the key that a learner means, also with its module or with brackets."""
-        written = key_text(key)
-        ends = [known for known in self.right if written.endswith(f".{key_text(known)}")]
-        exact = [known for known in self.right if key_text(known) == written]
-        return next(iter(exact or (ends if len(ends) == 1 else ())), None)
+
+def values_in(
+    answer: object, keys: Iterable[str], read: Callable[[object], _Value | None]
+) -> dict[str, _Value] | Diagnosis:
+    """Return the value of each key of a dict, or the diagnosis of an answer that has not all.
+
+    ``read`` returns a value in the form in which it is compared, or None if it has no form.
+    """
+    if not isinstance(answer, Mapping):
+        return MALFORMED
+    rows = [(_known_key(key, keys), key, value) for key, value in answer.items()]
+    unknown = [key for known, key, _ in rows if known is None]
+    if unknown:
+        return _unknown_key(unknown[0], keys)
+    forms = {known: read(value) for known, _, value in rows if known and not _is_blank(value)}
+    values = {key: value for key, value in forms.items() if value is not None}
+    if len(values) < len(forms):
+        return MALFORMED
+    missing = [key for key in keys if key not in values]
+    if values and missing:
+        return Diagnosis("incomplete", f"There is no answer yet for {', '.join(missing)}.")
+    return values or UNANSWERED
+
+
+def _known_key(key: object, keys: Iterable[str]) -> str | None:
+    """Return the key that a learner means, also with its module or with brackets."""
+    written = _key_text(key)
+    ends = [known for known in keys if written.endswith(f".{_key_text(known)}")]
+    exact = [known for known in keys if _key_text(known) == written]
+    return next(iter(exact or (ends if len(ends) == 1 else ())), None)
 
 
 _LONGEST_KEY = 100  # characters; to compare many more takes seconds
 
 
-def unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
+def _unknown_key(key: object, known: Iterable[str]) -> Diagnosis:
     """Return the diagnosis of a key that an answer may not have; it names the nearest ones."""
-    nearest = get_close_matches(key_text(key)[:_LONGEST_KEY], list(known), n=1)
+    nearest = get_close_matches(_key_text(key)[:_LONGEST_KEY], list(known), n=1)
     keys = ", ".join(map(repr, known))
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"its keys are {keys}."
     return Diagnosis("unknown-key", f"{shown(key)} is no key of this table; {hint}")
@@ -284,7 +289,7 @@ def _letters(answer: object) -> frozenset[str] | None:
     return frozenset(map(_word, islice(answer, _MOST_ITEMS)))
 
 
-def key_text(key: object) -> str:
+def _key_text(key: object) -> str:
     """Return a key as it is compared: without capitals, spaces around it, and brackets."""
     return str(key).strip().lower().removesuffix("()")  # learners write "y.item()" for "y.item"
 

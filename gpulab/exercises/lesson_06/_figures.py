@@ -1,135 +1,74 @@
 """Figures of lesson 06: speed against the working set, and what hardware counters saw."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpulab import device
-from gpulab.figures import (
-    INK,
-    MUTED,
-    Figure,
-    Plot,
-    finish,
-    log_axis,
-    looks,
-    marks,
-    need,
-    size_ticks,
-    source_of,
-)
+from gpulab.figures import INK, MUTED, Figure
 from gpulab.gpus import by_driver_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from gpulab.gpus import GpuSpec
+
 _HEADROOM = 1.15  # the axis ends 15 % above the highest point, which leaves room for texts
 _GIGA, _MIB = 1e9, 2**20
-_SIZE_LABEL = "working set (MiB)"
-
-
-@dataclass(frozen=True, slots=True)
-class _Speeds(Plot):
-    """Bytes per second against size, one line per series, with the memory's speed as a limit."""
-
-    record: "pd.DataFrame"
-    memory_bytes_per_s: float | None = field()
-    l2_mib: float | None = field()
-
-    def __post_init__(self) -> None:
-        need(self.record, ("size_mib", "bytes_per_s", "series"))
-
-    @property
-    def title(self) -> str:
-        first = str(self.record["series"].iloc[0])
-        fastest = self.record["bytes_per_s"].max() / _GIGA
-        if self.memory_bytes_per_s is None:
-            return f"{first} reaches {fastest:,.0f} GB/s"
-        # Only of the first series: a cold kernel can come out a little above the memory, because a
-        # part of its result is still in the cache when it ends.
-        series = self.record[self.record["series"] == first]
-        above = series[series["bytes_per_s"] > self.memory_bytes_per_s]
-        if above.empty:
-            return "Nothing is faster than the memory"
-        low, high = (f"{above['size_mib'].agg(pick):g}" for pick in ("min", "max"))
-        sizes = f"From {low} to {high} MiB" if low != high else f"At {low} MiB"
-        return f"{sizes}, a {first} kernel is faster than the memory can be"
-
-    @property
-    def words(self) -> str:
-        sentences = []
-        for name, part in self.record.groupby("series", sort=False):
-            low, high = (part["bytes_per_s"].agg(pick) / _GIGA for pick in ("min", "max"))
-            sentences.append(f"{name}: from {low:,.0f} to {high:,.0f} GB/s.")
-        if self.memory_bytes_per_s is not None:
-            sentences.append(f"The memory: {self.memory_bytes_per_s / _GIGA:,.0f} GB/s.")
-        return "\n".join(sentences)
-
-    def draw(self, ax: "Axes") -> "Axes":
-        names = map(str, self.record["series"].unique())
-        groups = self.record.groupby("series", sort=False)
-        top = _HEADROOM * float(self.record["bytes_per_s"].max()) / _GIGA
-        for (name, part), look in zip(groups, looks(names), strict=False):
-            signs = marks(look, source_of(part))
-            ax.plot(part["size_mib"], part["bytes_per_s"] / _GIGA, label=str(name), **signs)
-        log_axis(ax, "x")
-        size_ticks(ax, self.record["size_mib"])
-        ax.set_ylim(0, top)
-        if self.memory_bytes_per_s is not None:
-            self._mark_memory(ax, top)
-        if self.l2_mib is not None:
-            ax.axvline(self.l2_mib, color=MUTED, zorder=1)
-            _note(ax, "size of the L2", (self.l2_mib, 0.0), (5, 4))
-        ax.grid(visible=True)
-        return finish(ax, "Line chart", _SIZE_LABEL, "bytes moved (GB/s)")
-
-    def _mark_memory(self, ax: "Axes", top: float) -> None:
-        limit = (self.memory_bytes_per_s or 0.0) / _GIGA
-        ax.axhline(limit, color=INK, linestyle=":", zorder=1)
-        ax.axhspan(limit, top, color=MUTED, alpha=0.12, linewidth=0)
-        ax.annotate(  # at the top left, where small working sets leave room
-            f"the memory gives {limit:,.0f} GB/s at most",
-            (0.0, 1.0),
-            (8, -6),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            va="top",
-        )
 
 
 def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[float]]) -> Figure:
     """Return a figure of the bytes that a kernel moves each second, against its working set.
 
     A dotted line marks the speed of the memory by the data sheet of the GPU in use, if it is
-    known. What lies above it cannot come from the memory.
+    known. What lies above it cannot come from the memory; the title says whether the first kernel
+    does.
     """
     import pandas as pd
 
+    from gpulab.views import plots
+
     gpu = device.current()
     spec = by_driver_name(gpu.name)
-    rows = [
-        (size, speed, name)
-        for name, speeds in bytes_per_s.items()
-        for size, speed in zip(sizes_mib, speeds, strict=True)
-    ]
-    frame = pd.DataFrame(rows, columns=["size_mib", "bytes_per_s", "series"])
-    memory, l2 = (spec.bandwidth_bytes_per_s, spec.l2_bytes / _MIB) if spec else (None, None)
-    return _Speeds(frame, memory, l2).figure(source=gpu)
+    speeds = pd.DataFrame(bytes_per_s) / _GIGA
+    said = [f"{name}: from {s.min():,.0f} to {s.max():,.0f} GB/s." for name, s in speeds.items()]
+    # Only of the first series: a cold kernel can come out a little above the memory, because a
+    # part of its result is still in the cache when it ends.
+    first = speeds.iloc[:, 0]
+    title = f"{first.name} reaches {first.max():,.0f} GB/s"
+    if spec is not None:
+        memory = spec.bandwidth_bytes_per_s / _GIGA
+        said.append(f"The memory: {memory:,.0f} GB/s.")
+        above = [size for size, speed in zip(sizes_mib, first, strict=True) if speed > memory]
+        title = "Nothing is faster than the memory"
+        if above:
+            sizes = f"From {min(above):g} to {max(above):g} MiB"
+            title = f"{sizes}, a {first.name} kernel is faster than the memory can be"
+    speeds.insert(0, "working_set_mib", sizes_mib)
+    return plots.draw(_speeds, speeds, title=title, alt="\n".join(said), source=gpu, spec=spec)
 
 
-def _note(
-    ax: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float], ha: str = "left"
-) -> None:
-    ax.annotate(
-        text,
-        point,
-        shift,
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        color=MUTED,
-        ha=ha,
-    )
+def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "Axes":
+    """Plot speeds, with those above the memory shaded and the size of the L2."""
+    from gpulab.views import plots
+
+    plots.line(record, ax, log="x")
+    ax.set_ylabel("bytes moved (GB/s)")
+    top = _HEADROOM * float(record.iloc[:, 1:].to_numpy().max())
+    ax.set_ylim(0, top)
+    if spec is not None:
+        memory, l2_mib = spec.bandwidth_bytes_per_s / _GIGA, spec.l2_bytes / _MIB
+        ax.axhline(memory, color=INK, linestyle=":", zorder=1)
+        ax.axhspan(memory, top, color=MUTED, alpha=0.12, linewidth=0)
+        ax.axvline(l2_mib, color=MUTED, zorder=1)
+        limit = f"the memory gives {memory:,.0f} GB/s at most"
+        # At the top left, where small working sets leave room.
+        for text, at, shift, va in (
+            (limit, (record["working_set_mib"].min(), top), (0, -6), "top"),
+            ("size of the L2", (l2_mib, 0), (5, 4), "bottom"),
+        ):
+            ax.annotate(text, at, shift, textcoords="offset points", va=va)
+    return ax
 
 
 def draw_shares(record: "pd.DataFrame", column: str, *, title: str) -> Figure:
