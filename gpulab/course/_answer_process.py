@@ -81,12 +81,12 @@ def _ended(child: int, deadline_s: float) -> int | None:
     while not ended and time.monotonic() < deadline_s:
         time.sleep(_POLL_S)
         ended, status = os.waitpid(child, os.WNOHANG)
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # with all processes that the answer started
-    if ended:
-        return os.waitstatus_to_exitcode(status)
-    os.waitpid(child, 0)
-    return None
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)  # processes that the answer started
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 def _size(file: IO[bytes]) -> int:
