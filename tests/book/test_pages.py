@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-# One of each kind: first page, list, two lessons, guide, background, reference, search.
+# One of each kind: first page, list, lesson, text, reference, search.
 LOOKED_AT = (
-    *("index", "lessons", "lessons/06_cache_flush", "lessons/00_start_here"),
-    *("howto/time-a-kernel", "floor", "reference/generated/gpulab.measure", "search"),
+    *("index", "lessons", "lessons/06_cache_flush"),
+    *("floor", "reference/generated/gpulab.measure", "search"),
 )
 
 # A page of the dark theme fades from light to dark for 0.15 s when it opens. axe would measure

@@ -45,7 +45,7 @@ class HiddenWork:
     """Arguments for a repaired program that the learner has not seen, with a name for the learner.
 
     ``make`` returns the arguments; it is called on the virtual GPU, once for each program.
-    ``around`` is a context for each run, for example one that ends an endless loop.
+    ``around`` is a context for each run, for example one in which no pause helps.
     """
 
     name: str

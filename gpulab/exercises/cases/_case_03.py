@@ -14,6 +14,7 @@ def heavy_matmul(n: int = 8192) -> Work:
     return lambda: a @ a
 
 
+# Without a sleep in front, in which the clock would recover.
 def _mean_s(work: Work, n_calls: int) -> float:
     import torch
 
