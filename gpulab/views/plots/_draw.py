@@ -50,7 +50,9 @@ def show(plot: Plot, ax: "Axes | None", options: FigureOptions) -> "Axes | Figur
         options = {**options, "source": device.current()}
     if ax is None:
         return plot.figure(**options)
-    check_words(title=options.get("title"), alt=options.get("alt"), ax_size=options.get("ax_size"))
+    words = {"title": None, "alt": None, "ax_size": None, **options}
+    words.pop("source", None)
+    check_words(**words)
     check_axes(ax)
     return plot.draw(ax)
 
