@@ -36,6 +36,7 @@ from gpulab.figures._style import (
     source_of,
     style,
     unit_of,
+    write_beside,
 )
 from gpulab.figures._svg import picture_address
 
@@ -80,4 +81,5 @@ __all__ = [
     "source_of",
     "style",
     "unit_of",
+    "write_beside",
 ]
