@@ -16,7 +16,9 @@ from gpulab.figures import (
     style,
     write_beside,
 )
-from gpulab.views.machine import MethodReading, Playback, time_words
+from gpulab.views.machine._playback import Playback
+from gpulab.views.machine._readings import MethodReading
+from gpulab.views.machine._words import time_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,9 @@ import pytest
 
 from gpulab.core.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
 from gpulab.views.explorers import MachineExplorer, machine_explorer
-from gpulab.views.machine import READING_NAMES, MachineProgram, ProgramOperation, start
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import READING_NAMES
+from gpulab.views.machine._starts import start
 
 SYNCHRONIZE = {"do": "add", "kind": "synchronize", "place": 2, "stream": 0, "is_pinned": True}
 
