@@ -3,7 +3,6 @@
 from gpulab.figures._figure import WIDTH_IN, Figure, render
 from gpulab.figures._inputs import (
     SIZE_IN,
-    check_axes,
     check_frame,
     check_words,
     frame_of,
@@ -57,7 +56,6 @@ __all__ = [
     "RowName",
     "Strip",
     "bar_marks",
-    "check_axes",
     "check_frame",
     "check_words",
     "finish",

@@ -219,8 +219,7 @@ class Explorer(Generic[State]):
 
     def __str__(self) -> str:
         try:
-            title = self._model.title(self._state, self.found)
-            return visible("\n".join((title, *self._model.words(self._state, self.found))))
+            return visible("\n".join(self._model.words(self._state, self.found)))
         except GpulabError as error:
             return visible(str(error))
 

@@ -129,7 +129,6 @@ class RooflineModel:
         )
 
     def settled(self, state: RooflineState) -> RooflineState:
-        """Return the nearest state in which every choice is one of its options."""
         for choice in self.choices(state):
             # Operations that lack this type stay chosen, and come back with another type.
             if choice.kind != "several":
@@ -147,13 +146,10 @@ class RooflineModel:
         )
         return (CeilingsStep(), *tasks)
 
-    def title(self, state: RooflineState, measured: Sequence[Measured]) -> str:
-        source = _short_name(self._side(state, measured))
-        return f"{state.view.capitalize()}, {state.dtype}, cache {state.cache} ({source})"
-
     def words(self, state: RooflineState, measured: Sequence[Measured]) -> tuple[str, ...]:
         side = self._side(state, measured)
-        words = [*_words(state, _near(side.rows, state.span))]
+        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
+        words = [f"{title} ({_short_name(side)})", *_words(state, _near(side.rows, state.span))]
         if state.view == ROOFLINE:
             evidence = Chart(side.ceilings, side.rows).evidence
             words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
@@ -208,7 +204,6 @@ class RooflineModel:
         return {"gpus": gpus}
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
-        """Return the points and roofs that were measured here."""
         own = [point for point in points_among(measured) if point.task.on == "gpu"]
         if not own:
             return {"gpus": {}}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from gpulab import device
-from gpulab.core.requirements import FUNCTION, TEXT
+from gpulab.core.requirements import FUNCTION, TEXT, instance_of
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.figures import (
     HEIGHT_IN,
@@ -14,7 +14,6 @@ from gpulab.figures import (
     Figure,
     FigureOptions,
     Plot,
-    check_axes,
     check_words,
     has_provenance,
 )
@@ -53,7 +52,9 @@ def show(plot: Plot, ax: "Axes | None", options: FigureOptions) -> "Axes | Figur
     words = {"title": None, "alt": None, "ax_size": None, **options}
     words.pop("source", None)
     check_words(**words)
-    check_axes(ax)
+    from matplotlib.axes import Axes
+
+    instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
     return plot.draw(ax)
 
 
