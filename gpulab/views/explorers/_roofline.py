@@ -282,7 +282,8 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     yield f"{marked}{counted(len(rows), 'point')} of {operations}."
     for _, error in errors(rows).iterrows():
         near, far = (format_percent(error[name]) for name in ("median", "p90"))
-        yield f"The {error['model']} model: half of them are within {near}, nine of ten within {far}."
+        within = f"half of them are within {near}, nine of ten within {far}"
+        yield f"The {error['model']} model: {within}."
 
 
 def _named(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":
