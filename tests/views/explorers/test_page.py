@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pytest
 
 from gpulab.core.units import (
@@ -26,6 +25,9 @@ from gpulab.views.explorers import Explorer, _open, crossover_explorer, roofline
 from gpulab.views.explorers._explorer import merge
 from tests.support.explored import formula, points, recording, take
 from tests.support.notebook_display import shown_in
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCRIPT = Path(__file__).parents[2] / "javascript/explorers.js"
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
