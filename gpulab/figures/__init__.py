@@ -12,7 +12,6 @@ from gpulab.figures._inputs import (
 from gpulab.figures._labels import (
     name_point,
     name_slope,
-    place_labels,
 )
 from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
 from gpulab.figures._line_names import name_line
@@ -72,7 +71,6 @@ __all__ = [
     "need",
     "only_labels",
     "picture_address",
-    "place_labels",
     "provenance",
     "render",
     "size_ticks",
