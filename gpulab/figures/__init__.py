@@ -3,7 +3,6 @@
 from gpulab.figures._figure import WIDTH_IN, Figure, render
 from gpulab.figures._inputs import (
     SIZE_IN,
-    check_axes,
     check_frame,
     check_words,
     frame_of,
@@ -13,7 +12,6 @@ from gpulab.figures._inputs import (
 from gpulab.figures._labels import (
     name_point,
     name_slope,
-    place_labels,
 )
 from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
 from gpulab.figures._line_names import name_line
@@ -36,6 +34,7 @@ from gpulab.figures._style import (
     source_of,
     style,
     unit_of,
+    write_beside,
 )
 from gpulab.figures._svg import picture_address
 
@@ -56,7 +55,6 @@ __all__ = [
     "RowName",
     "Strip",
     "bar_marks",
-    "check_axes",
     "check_frame",
     "check_words",
     "finish",
@@ -73,11 +71,11 @@ __all__ = [
     "need",
     "only_labels",
     "picture_address",
-    "place_labels",
     "provenance",
     "render",
     "size_ticks",
     "source_of",
     "style",
     "unit_of",
+    "write_beside",
 ]

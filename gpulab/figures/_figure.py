@@ -124,11 +124,14 @@ class Figure:
     @property
     def png(self) -> bytes:
         """The picture as PNG on light paper, with two device pixels for each CSS pixel."""
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        return self.saved("png")
 
+    def saved(self, kind: str) -> bytes:
+        """Return the picture as a file of matplotlib: ``"png"``, ``"svg"`` or ``"pdf"``."""
         file = io.BytesIO()
         self._place_labels()
-        FigureCanvasAgg(self.picture.peek()).print_png(file, metadata={"Software": None})  # type: ignore[no-untyped-call]  # its gap
+        dpi = _PIXELS_PER_INCH * _SHARPNESS
+        self.picture.peek().savefig(file, format=kind, dpi=dpi)
         self._keep_layout()
         return file.getvalue()
 

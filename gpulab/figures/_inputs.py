@@ -22,13 +22,6 @@ def check_frame(name: str, frame: object) -> None:
     instance_of(pd.DataFrame, "a frame of pandas").check(**{name: frame})
 
 
-def check_axes(ax: object) -> None:
-    """Raise `InvalidOptionError` unless ``ax`` is an Axes of matplotlib."""
-    from matplotlib.axes import Axes
-
-    instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
-
-
 SIZE_IN = Requirement(
     "width and height in inches, such as (9.0, 4.2)",
     lambda value: (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpulab.core.foreign_text import one_line
 from gpulab.figures._line_names import LINE_LABEL, is_beside, spread_names
-from gpulab.figures._style import INK, MUTED, PAPER
+from gpulab.figures._style import INK, MUTED, PAPER, write_beside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,14 +62,13 @@ def name_point(ax: "Axes", text: str, point: tuple[float, float]) -> "Annotation
     The point is in data units. If the name is moved away from it, a thin line leads to it.
     """
     leader: Any = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.8}
-    return ax.annotate(
+    return write_beside(
+        ax,
         one_line(text),
         point,
         (_GAP_PT, 0),
-        textcoords="offset points",
         fontsize="small",
         color=INK,
-        va="center",
         arrowprops=leader | {"shrinkA": 0.0, "shrinkB": _MARKER_PT},
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
         annotation_clip=True,
@@ -88,14 +87,13 @@ def name_slope(ax: "Axes", line: "Line2D", text: str) -> None:
     arrow: Any = {"arrowstyle": "-|>, head_length=0.5, head_width=0.2", "color": MUTED}
     x, y = np.asarray(line.get_xydata())[0]
     line.set_gid(one_line(text))  # by which place_labels() finds the line
-    ax.annotate(
+    write_beside(
+        ax,
         one_line(text),
         (float(x), float(y)),
         (_GAP_PT, 0),
-        textcoords="offset points",
         fontsize="small",
         color=MUTED,
-        va="center",
         arrowprops=arrow | {"linewidth": 0.8, "shrinkA": 0.0, "shrinkB": 0.0},
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5, "alpha": 0.85},
         annotation_clip=False,

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from gpulab.core.foreign_text import one_line, shortened, visible_row
 from gpulab.core.palette import ROLES
-from gpulab.figures._style import INK, MUTED, PAPER, Look, finish, legend_below, look_of
+from gpulab.figures._style import (
+    INK,
+    MUTED,
+    PAPER,
+    Look,
+    finish,
+    legend_below,
+    look_of,
+    write_beside,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,15 +195,8 @@ def _write_beside(ax: "Axes", strip: Strip, length_us: float) -> None:
     """Write the label of a mark that is too narrow for it to its right, or left if it is late."""
     start_us, end_us = strip.start_s * _MICRO, strip.end_s * _MICRO
     is_late = end_us > _LATE * length_us
-    ax.annotate(
-        one_line(strip.label),
-        (start_us if is_late else end_us, strip.row),
-        (-6 if is_late else 6, 0),
-        textcoords="offset points",
-        ha="right" if is_late else "left",
-        va="center",
-        fontsize="small",
-    )
+    place = (start_us if is_late else end_us, strip.row)
+    write_beside(ax, one_line(strip.label), place, (-6 if is_late else 6, 0), fontsize="small")
 
 
 def _draw_arrow(ax: "Axes", arrow: Arrow) -> None:

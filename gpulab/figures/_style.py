@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
+    from matplotlib.text import Annotation
 
 
 PAPER, INK, MUTED = palette.PAPER.light, palette.INK.light, palette.MUTED.light
@@ -269,6 +270,22 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
 def _size_tick(texts: Mapping[float, str], size: float, _place: int | None) -> str:
     """Return the label of a tick at a size, or no text."""
     return texts.get(size, "")
+
+
+def write_beside(
+    ax: "Axes",
+    text: str,
+    place: tuple[Any, Any],
+    offset_pt: tuple[float, float],
+    **style: Any,  # noqa: ANN401  # as matplotlib has it
+) -> "Annotation":
+    """Write a text some points away from a place, aligned so that it leads away from there."""
+    right, up = offset_pt
+    sides = {
+        "ha": "left" if right > 0 else "right" if right < 0 else "center",
+        "va": "bottom" if up > 0 else "top" if up < 0 else "center",
+    }
+    return ax.annotate(text, place, offset_pt, textcoords="offset points", **sides | style)
 
 
 def finish(  # noqa: PLR0913  # two are keyword-only

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure as Canvas
 from PIL import Image
 
 from gpulab import plots, recordings, roofline
-from gpulab.figures import Figure, name_line, name_point, place_labels
+from gpulab.figures import Figure, name_line, name_point
+from gpulab.figures._labels import place_labels
 from gpulab.views.explorers import crossover_explorer, roofline_explorer
 from tests.support.overprints import far_names, overprints
 

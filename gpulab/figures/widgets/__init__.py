@@ -8,7 +8,7 @@ from gpulab.figures.widgets._front_end import (
     widget_data,
 )
 from gpulab.figures.widgets._jupyter_loop import JupyterLoop
-from gpulab.figures.widgets._messages import ignore_state, listen
+from gpulab.figures.widgets._messages import listen
 from gpulab.figures.widgets._page import page_html
 from gpulab.figures.widgets._script import script
 from gpulab.figures.widgets._view import show_view, view_class
@@ -16,7 +16,6 @@ from gpulab.figures.widgets._view import show_view, view_class
 __all__ = [
     "JupyterLoop",
     "cell_code",
-    "ignore_state",
     "is_watched",
     "jupyter_kernel",
     "listen",

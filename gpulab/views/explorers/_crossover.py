@@ -82,7 +82,6 @@ class CrossoverModel:
         self._choices = lru_cache(maxsize=500)(self._offered)
 
     def choices(self, state: CrossoverState) -> tuple[Selector, ...]:
-        """Return the choices with their options; the first option of each is the default."""
         # Cached, because each step of a slider asks for it.
         return self._choices(replace(state, size=0, n_threads=None, link=None, gpu="", beside=""))
 
@@ -106,7 +105,6 @@ class CrossoverModel:
         )
 
     def settled(self, state: CrossoverState) -> CrossoverState:
-        """Return the nearest state in which every choice is one of its options."""
         for name in _ORDER:
             choice = next(each for each in self.choices(state) if each.name == name)
             value: Any = getattr(state, name)
@@ -130,13 +128,11 @@ class CrossoverModel:
             replace(task, size=size) for size in workload(state.workload).sizes for task in sides
         )
 
-    def title(self, state: CrossoverState, measured: Sequence[Measured]) -> str:
+    def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
         record = self._shown(state, measured)
         copies = "" if record.transfers == "none" else f", transfers {record.transfers}"
-        return f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin})"
-
-    def words(self, state: CrossoverState, measured: Sequence[Measured]) -> tuple[str, ...]:
-        return tuple(self._shown(state, measured).details.splitlines())
+        title = f"{record.workload} {record.dtype}: CPU against GPU{copies} ({record.origin})"
+        return (title, *record.details.splitlines())
 
     def frame(self, state: CrossoverState, measured: Sequence[Measured]) -> "pd.DataFrame":
         return self._shown(state, measured).to_frame()
@@ -165,7 +161,6 @@ class CrossoverModel:
         return {"operations": {name: {"types": {dtype: known}}}}
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
-        """Return the times that were measured here."""
         return numbers.own_numbers(points_among(measured))
 
     def _shown(self, state: CrossoverState, measured: Sequence[Measured]) -> Crossover:

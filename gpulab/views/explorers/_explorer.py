@@ -1,6 +1,5 @@
 """The explorer: choices that you change, and the figure, table and measurements they lead to."""
 
-import io
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.requirements import PATH, check_fields
-from gpulab.figures import Figure, place_labels, widgets
+from gpulab.figures import Figure, widgets
 from gpulab.views.explorers._scene import Measured, Model, Selector, State, Step
 from gpulab.views.explorers._scheduling import MeasurementJob
 from gpulab.workloads.sweeps import Point
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 _N_REPORTS = 20  # while a job runs
-_DPI = 200  # of a file
 
 
 class Explorer(Generic[State]):
@@ -185,13 +183,7 @@ class Explorer(Generic[State]):
         """Return the bytes of a saved file."""
         if suffix == ".csv":
             return self._model.frame(self._state, self.found).to_csv(index=False).encode()
-        canvas = self.figure().canvas
-        canvas.set_dpi(_DPI)  # before the labels are placed by the size of their texts
-        for ax in canvas.axes:
-            place_labels(ax)
-        content = io.BytesIO()
-        canvas.savefig(content, format=suffix.removeprefix("."), dpi=_DPI)
-        return content.getvalue()
+        return self.figure().saved(suffix.removeprefix("."))
 
     @property
     def widget(self) -> Any:  # noqa: ANN401 # ipywidgets has no types
@@ -219,8 +211,7 @@ class Explorer(Generic[State]):
 
     def __str__(self) -> str:
         try:
-            title = self._model.title(self._state, self.found)
-            return visible("\n".join((title, *self._model.words(self._state, self.found))))
+            return visible("\n".join(self._model.words(self._state, self.found)))
         except GpulabError as error:
             return visible(str(error))
 

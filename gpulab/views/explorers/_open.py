@@ -1,4 +1,4 @@
-"""Open the crossover explorer or the roofline explorer; ``_machine`` opens the third one."""
+"""Open the crossover explorer or the roofline explorer."""
 
 from collections.abc import Iterable
 from pathlib import Path

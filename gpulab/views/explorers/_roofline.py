@@ -15,12 +15,10 @@ from gpulab.core.units import (
     counted,
     format_bytes,
     format_percent,
-    format_ratio,
-    format_time,
 )
 from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
-from gpulab.roofline import MODELS, Ceilings, Chart
+from gpulab.roofline import MODELS, Ceilings, Chart, errors
 from gpulab.views import plots
 from gpulab.views.explorers._roofline_points import (
     ceilings_for,
@@ -61,7 +59,6 @@ _MEASURE = "Press “Measure here”, or choose another GPU, type or cache above
 _FIRST = ("matmul", "conv3x3", "add", "sum", "softmax")
 _N_NAMED = 6  # in a figure
 _NAMED_FROM = np.log(1.25)  # a point within 25 % of its prediction gets no name
-_CLOSE = 1.25  # below this factor, percent are easier to imagine
 _FAR = 4.0  # a size that moves 4 times more or fewer bytes does not belong to the span
 
 
@@ -129,7 +126,6 @@ class RooflineModel:
         )
 
     def settled(self, state: RooflineState) -> RooflineState:
-        """Return the nearest state in which every choice is one of its options."""
         for choice in self.choices(state):
             # Operations that lack this type stay chosen, and come back with another type.
             if choice.kind != "several":
@@ -147,13 +143,10 @@ class RooflineModel:
         )
         return (CeilingsStep(), *tasks)
 
-    def title(self, state: RooflineState, measured: Sequence[Measured]) -> str:
-        source = _short_name(self._side(state, measured))
-        return f"{state.view.capitalize()}, {state.dtype}, cache {state.cache} ({source})"
-
     def words(self, state: RooflineState, measured: Sequence[Measured]) -> tuple[str, ...]:
         side = self._side(state, measured)
-        words = [*_words(state, _near(side.rows, state.span))]
+        title = f"{state.view.capitalize()}, {state.dtype}, cache {state.cache}"
+        words = [f"{title} ({_short_name(side)})", *_words(state, _near(side.rows, state.span))]
         if state.view == ROOFLINE:
             evidence = Chart(side.ceilings, side.rows).evidence
             words.append(f"Roofs: {', '.join(evidence) or 'unknown'}.")
@@ -208,7 +201,6 @@ class RooflineModel:
         return {"gpus": gpus}
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
-        """Return the points and roofs that were measured here."""
         own = [point for point in points_among(measured) if point.task.on == "gpu"]
         if not own:
             return {"gpus": {}}
@@ -285,33 +277,13 @@ def _words(state: RooflineState, rows: "pd.DataFrame") -> Iterable[str]:
     if rows.empty:
         yield f"No operation moves about {format_bytes(state.span or 0)} at any of its sizes."
         return
-    compared = rows.dropna(subset=["measured_s", f"{state.model}_s"])
     marked = "" if state.span is None else f"About {format_bytes(state.span)} moved: "
     operations = counted(rows["workload"].nunique(), "operation")
-    points = f"{marked}{counted(len(rows), 'point')} of {operations}"
-    if compared.empty:
-        yield f"{points}; predictions only."
-        return
-    yield f"{points}; {_off(compared[f'{state.model}_ratio'], state.model)}."
-    far = np.abs(np.log(compared[f"{state.model}_ratio"])).idxmax()
-    worst = compared.loc[far]
-    yield (
-        f"Farthest: {worst['workload']} n = {worst['size']:,}, predicted "
-        f"{format_time(worst[f'{state.model}_s'])}, measured {format_time(worst['measured_s'])}: "
-        f"{format_ratio(worst[f'{state.model}_ratio'])} times as long."
-    )
-
-
-def _off(ratios: "pd.Series[float]", model: str) -> str:
-    """Return by how much half of the points miss their prediction; the page says the same."""
-    factor = math.exp(ratios.map(math.log).abs().median())
-    if factor < _CLOSE:
-        within = format_percent(factor - 1)
-        return f"half of them are within {within} of what the {model} model predicts"
-    middle = ratios.median()
-    side = "slower" if middle > 1 else "faster"
-    times = format_ratio(max(middle, 1 / middle))
-    return f"half of them are more than {times} times {side} than the {model} model predicts"
+    yield f"{marked}{counted(len(rows), 'point')} of {operations}."
+    for _, error in errors(rows).iterrows():
+        near, far = (format_percent(error[name]) for name in ("median", "p90"))
+        within = f"half of them are within {near}, nine of ten within {far}"
+        yield f"The {error['model']} model: {within}."
 
 
 def _named(rows: "pd.DataFrame", model: str) -> "pd.DataFrame":

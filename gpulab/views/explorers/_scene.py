@@ -86,40 +86,27 @@ class Model(Protocol[State]):
 
     def choices(self, state: State) -> tuple[Selector, ...]:
         """Return the choices with their options, which may depend on other choices."""
-        ...
 
     def settled(self, state: State) -> State:
         """Return the nearest state in which every choice is one of its options."""
-        ...
-
-    def title(self, state: State, measured: Sequence[Measured]) -> str:
-        """Return what is shown, with the source of the numbers."""
-        ...
 
     def words(self, state: State, measured: Sequence[Measured]) -> tuple[str, ...]:
-        """Return sentences on what is shown."""
-        ...
+        """Return what is shown, with the source of the numbers, and sentences on it."""
 
     def frame(self, state: State, measured: Sequence[Measured]) -> "pd.DataFrame":
         """Return the table of the points that are shown."""
-        ...
 
     def figure(self, state: State, measured: Sequence[Measured]) -> Figure:
         """Return a figure of what is shown, for a page that runs no script."""
-        ...
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the numbers that every state shares: recorded times, and names."""
-        ...
 
     def state_numbers(self, state: State) -> dict[str, Any]:
         """Return the numbers that only this state needs, such as those of a virtual GPU."""
-        ...
 
     def own_numbers(self, measured: Sequence[Measured]) -> dict[str, Any]:
         """Return the numbers that were measured here."""
-        ...
 
     def steps(self, state: State) -> tuple[Step, ...]:
         """Return the steps that the button measures, in order."""
-        ...

@@ -1,6 +1,6 @@
 """Draw a GPU's clock and power under load: two panels over one time axis."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import (
@@ -9,6 +9,7 @@ from gpulab.figures import (
     look_of,
     marks,
     source_of,
+    write_beside,
 )
 
 if TYPE_CHECKING:
@@ -125,17 +126,10 @@ def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
     if panel.limit is None or frame[panel.limit].isna().all():
         return
     ax.axhline(float(frame[panel.limit].max()), color=MUTED, linewidth=1.2)
-    ax.annotate(
-        panel.limit_name,
-        (1.0, float(frame[panel.limit].max())),
-        (4, 0),  # beside the axes: the readings may lie on the limit
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="left",
-        va="center",
-        fontsize="small",
-        annotation_clip=False,
-    )
+    beside: Any = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
+    # Beside the axes: the readings may lie on the limit.
+    place = (1.0, float(frame[panel.limit].max()))
+    write_beside(ax, panel.limit_name, place, (4, 0), fontsize="small", **beside)
 
 
 def _shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:

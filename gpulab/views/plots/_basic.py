@@ -20,6 +20,7 @@ from gpulab.figures import (
     looks,
     marks,
     unit_of,
+    write_beside,
 )
 from gpulab.views.plots._draw import show, typed
 
@@ -143,14 +144,8 @@ class _Methods(_Measurements):
             if is_short:
                 ax.hlines(row, 0, median, color=signs["color"], linewidth=1.5)
             error_bar(ax, row, item, scale, **signs)
-            ax.annotate(
-                _median(item),
-                (median, row),
-                (0, 8),
-                textcoords="offset points",
-                ha="center",
-                fontsize="small",
-            )
+            text = _median(item)
+            write_beside(ax, text, (median, row), (0, 8), va="baseline", fontsize="small")
         ax.set_yticks(range(len(self.record)), [_name_of(item) for item in self.record])
         # Reversed, so that the first row is at the top, with room for the text above it.
         ax.set_ylim(len(self.record) - 0.5, -0.7)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from gpulab import device
-from gpulab.core.requirements import FUNCTION, TEXT
+from gpulab.core.requirements import FUNCTION, TEXT, instance_of
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.figures import (
     HEIGHT_IN,
@@ -14,7 +14,6 @@ from gpulab.figures import (
     Figure,
     FigureOptions,
     Plot,
-    check_axes,
     check_words,
     has_provenance,
 )
@@ -50,8 +49,12 @@ def show(plot: Plot, ax: "Axes | None", options: FigureOptions) -> "Axes | Figur
         options = {**options, "source": device.current()}
     if ax is None:
         return plot.figure(**options)
-    check_words(title=options.get("title"), alt=options.get("alt"), ax_size=options.get("ax_size"))
-    check_axes(ax)
+    words = {"title": None, "alt": None, "ax_size": None, **options}
+    words.pop("source", None)
+    check_words(**words)
+    from matplotlib.axes import Axes
+
+    instance_of(Axes, "axes of matplotlib, such as plt.subplots()[1]").check(ax=ax)
     return plot.draw(ax)
 
 

@@ -20,6 +20,7 @@ from gpulab.figures import (
     looks,
     marks,
     unit_of,
+    write_beside,
 )
 from gpulab.timing import Ladder, Rung
 from gpulab.views.plots._basic import error_bar
@@ -115,13 +116,10 @@ def ladder(
 def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: str) -> None:
     signs = marks(next(looks([measurement.conditions.cache])), measurement.source)
     error_bar(ax, row, measurement, scale, **signs)
-    ax.annotate(
+    # The lines of the driver's records cross the text.
+    paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85}
+    text, place = (
         f"{format_time(measurement.median_s)}{error}",
         (measurement.median_s / scale, row),
-        (8, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize="small",
-        # The lines of the driver's records cross the text.
-        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85},
     )
+    write_beside(ax, text, place, (8, 0), fontsize="small", bbox=paper)

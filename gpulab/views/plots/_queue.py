@@ -10,7 +10,17 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line, shortened
 from gpulab.core.requirements import COUNT_OR_ZERO
 from gpulab.core.units import counted, format_time, spelled
-from gpulab.figures import INK, MUTED, PAPER, Figure, FigureOptions, Plot, finish, look_of
+from gpulab.figures import (
+    INK,
+    MUTED,
+    PAPER,
+    Figure,
+    FigureOptions,
+    Plot,
+    finish,
+    look_of,
+    write_beside,
+)
 from gpulab.tracing import Span, Timeline
 from gpulab.views.plots._draw import show, typed
 from gpulab.views.plots._timeline import TIMELINE, checked_names, named
@@ -26,21 +36,19 @@ _FLOOR_US = 2.0  # shorter pauses around a kernel are the floor of the pair, wit
 _LONG = 0.6  # of the width; a longer bracket has its text above it
 _BEFORE = 0.45  # of a pair: how much is shown to the left of it
 _TWO = 2
+_ARROW: Any = {"arrowstyle": "<->", "lw": 2, "shrinkA": 0, "shrinkB": 0}
 _US = 1e6
 
 
 def _bracket(ax: "Axes", times: tuple[float, float], height: float, text: str) -> None:
     """Mark a span of time by an arrow with two heads, and write beside it what it is."""
     start, end = times
-    arrow = {"arrowstyle": "<->", "color": INK, "lw": 2, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", (end, height), (start, height), arrowprops=arrow)
+    ax.annotate("", (end, height), (start, height), arrowprops={**_ARROW, "color": INK})
     left, right = ax.get_xlim()
-    is_long = end - start > _LONG * (right - left)
-    ax.annotate(
-        text, ((start + end) / 2 if is_long else end, height), (0, 5) if is_long else (9, 0),
-        textcoords="offset points", ha="center" if is_long else "left",
-        va="bottom" if is_long else "center", fontweight="bold",
-    )  # fmt: skip
+    if end - start > _LONG * (right - left):
+        write_beside(ax, text, ((start + end) / 2, height), (0, 5), fontweight="bold")
+    else:
+        write_beside(ax, text, (end, height), (9, 0), fontweight="bold")
 
 
 def _bar(  # noqa: PLR0913, PLR0917  # what it shows
@@ -171,12 +179,9 @@ class _HostAndGpu(Plot):
         _bracket(ax, (start, stop), 0.6, f"a stopwatch reads {format_time(self.reading_s)}")
         green, low = look_of("kernel").colour, -len(rows) - 0.55
         first = (self.work[0].start_s - begin_s) * _US
-        arrow = {"arrowstyle": "<->", "color": green, "lw": 2, "shrinkA": 0, "shrinkB": 0}
-        ax.annotate("", (end, low), (first, low), arrowprops=arrow)
-        ax.annotate(
-            f"the GPU works until {format_time(end / _US)}", ((first + end) / 2, low), (0, -5),
-            textcoords="offset points", ha="center", va="top", color=green, fontweight="bold",
-        )  # fmt: skip
+        ax.annotate("", (end, low), (first, low), arrowprops={**_ARROW, "color": green})
+        text, middle = f"the GPU works until {format_time(end / _US)}", ((first + end) / 2, low)
+        write_beside(ax, text, middle, (0, -5), color=green, fontweight="bold")
         lanes = ["GPU"] if len(rows) == 1 else [f"GPU, {lane}" for lane in rows]
         ax.set_yticks([0, *rows.values()], ["host", *lanes])
         ax.set_ylim(low - 0.45, 1.15)
@@ -344,10 +349,7 @@ def _draw_pair(ax: "Axes", pair: _Pair, row: float) -> None:
 
 
 def _write_below(ax: "Axes", text: str, at: float, row: float, colour: str) -> None:
-    ax.annotate(
-        text, (at, row - 0.4), (0, -4),
-        textcoords="offset points", ha="center", va="top", fontsize="small", color=colour,
-    )  # fmt: skip
+    write_beside(ax, text, (at, row - 0.4), (0, -4), fontsize="small", color=colour)
 
 
 @typed

@@ -24,6 +24,7 @@ from gpulab.figures import (
     need,
     size_ticks,
     unit_of,
+    write_beside,
 )
 from gpulab.views.plots._draw import show, typed
 
@@ -128,10 +129,8 @@ class _ReadingAndWork(Plot):
         arrow = {"arrowstyle": "<->", "color": INK, "lw": 2, "shrinkA": 6, "shrinkB": 6}
         ax.annotate("", (last["n"], high), (last["n"], low), arrowprops=arrow)
         factor, wrong = (ratio, "little") if ratio > 1 else (1 / ratio, "much")
-        ax.annotate(
-            f"{_times(factor)} times\ntoo {wrong}", (last["n"], np.sqrt(low * high)), (-8, 0),
-            textcoords="offset points", ha="right", va="center", fontweight="bold",
-        )  # fmt: skip
+        text, middle = f"{_times(factor)} times\ntoo {wrong}", (last["n"], np.sqrt(low * high))
+        write_beside(ax, text, middle, (-8, 0), fontweight="bold")
 
 
 @typed
@@ -216,11 +215,8 @@ class _HostTimes(Plot):
         if np.isfinite(self.limit_s):
             limit = self.limit_s / scale
             ax.axvline(limit, color=MUTED, linestyle=":", linewidth=1.5)
-            for text, side, ha in (("← returned at once", -8, "right"), ("waited →", 8, "left")):
-                ax.annotate(
-                    text, (limit, -0.8), (side, 0),
-                    textcoords="offset points", ha=ha, va="center", fontweight="bold",
-                )  # fmt: skip
+            for text, side in (("← returned at once", -8), ("waited →", 8)):
+                write_beside(ax, text, (limit, -0.8), (side, 0), fontweight="bold")
         return finish(ax, "Bar chart", f"time on the host ({unit})", "", legend=False)
 
 
@@ -311,21 +307,16 @@ class _InOrder(Plot):
             points: Any = {"linestyle": "none", "marker": look.marker, "markersize": 5}
             ax.plot(numbers[: len(values)], values / scale, color=look.colour, **points)
             label_at = (numbers[min(_SOME, len(values)) // 2], values[:_SOME].median() / scale)
-            ax.annotate(
-                name, label_at, (0, 6),
-                textcoords="offset points", color=look.colour, fontweight="bold",
-            )  # fmt: skip
+            above: Any = {"ha": "left", "va": "baseline", "fontweight": "bold"}
+            write_beside(ax, name, label_at, (0, 6), color=look.colour, **above)
         for number in self.jumps.values():
             ax.axvline(number - 0.5, color=INK, linestyle=":", linewidth=1.5)
             before = f"← {self.before}" if self.before else ""
             if len(before) * _LETTER > number / numbers[-1]:  # it would leave the axes
                 before = ""
-            for text, side, ha in ((before, -8, "right"),
-                                   (self.after and f"{self.after} →", 8, "left")):  # fmt: skip
-                ax.annotate(
-                    text, (number - 0.5, 0), (side, 8),
-                    textcoords="offset points", ha=ha, fontweight="bold",
-                )  # fmt: skip
+            bold: Any = {"va": "baseline", "fontweight": "bold"}
+            for text, side in ((before, -8), (self.after and f"{self.after} →", 8)):
+                write_beside(ax, text, (number - 0.5, 0), (side, 8), **bold)
         ax.set_ylim(0, top)
         ax.grid(visible=True, axis="y")
         label = f"{self.what}, in the order recorded"

@@ -21,6 +21,7 @@ from gpulab.figures import (
     marks,
     size_ticks,
     unit_of,
+    write_beside,
 )
 from gpulab.views.plots._draw import show, typed
 from gpulab.workloads.sweeps import FunctionPoint, Sweep
@@ -179,16 +180,8 @@ class _Sweep(Plot):
             ax.fill_between(x, low, high, color=look.colour, alpha=_PALE, linewidth=0)
         for name, limit in limits.items():
             ax.axhline(limit / scale, color=INK, linestyle="dashed", linewidth=1)
-            ax.annotate(
-                name,
-                (1, limit / scale),
-                xycoords=("axes fraction", "data"),
-                xytext=(-4, -4),
-                textcoords="offset points",
-                ha="right",
-                va="top",
-                parse_math=False,
-            )
+            inside: Any = {"xycoords": ("axes fraction", "data"), "parse_math": False}
+            write_beside(ax, name, (1, limit / scale), (-4, -4), **inside)
         self._log(ax, values)
         ax.grid(visible=True)
         label = f"time per call ({unit})" if self.unit == "s" else f"throughput ({unit})"

@@ -1,7 +1,7 @@
 """Plots of times in a frame: over sizes, call after call, and beside predictions."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from gpulab.figures import (
     size_ticks,
     source_of,
     unit_of,
+    write_beside,
 )
 from gpulab.views.plots._draw import show, typed
 
@@ -166,15 +167,8 @@ class _CallTimes(Plot):
     def _mark(ax: "Axes", blocked_from: int) -> None:
         label = f"call {blocked_from:,}"
         ax.axvline(blocked_from, color=INK, linestyle=":", zorder=1, label=label)
-        ax.annotate(
-            f"{label} waits",
-            (blocked_from, 1.0),
-            (-6, -2),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-        )
+        top: Any = {"xycoords": ("data", "axes fraction")}
+        write_beside(ax, f"{label} waits", (blocked_from, 1.0), (-6, -2), **top)
 
 
 @typed

@@ -59,6 +59,31 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
         assert f"{share:.3f}%{{opacity:1}}" in rule[1]
 
 
+def rows_of(name: str) -> dict[str, list[str]]:
+    """Return the labels of a film's bars by the names of their rows."""
+    lanes = film_of(name).lanes
+    rows: dict[str, list[str]] = {row.text: [] for row in lanes.names}
+    for strip in lanes.strips:
+        rows[lanes.names[strip.row].text].append(strip.label)
+    return rows
+
+
+def test_each_work_has_its_bar() -> None:
+    """The bars of a film are those of its program."""
+    matmuls = [f"matmul {number}" for number in range(1, 6)]
+    places = {f"queue, place {n}": [f"matmul {n + 1} waits"] for n in range(1, 5)}
+    calls = ["", "", "", "", "", "the host waits"]
+    assert rows_of("queue") == {"host": calls, **places, "GPU": matmuls}
+    work, dirty, written = rows_of("dirty_lines").values()
+    assert work == ["read flush", "layer", "write flush", "layer"]
+    assert (dirty, [label[-12:] for label in written]) == ([], ["written back"] * 2)
+    copies, kernels, *buffers = rows_of("double_buffer").values()
+    assert copies == kernels == [f"batch {number}" for number in range(5)]
+    for place, labels in enumerate(buffers):
+        own = [label for label in labels if label != "both at once"]
+        assert own == [f"{what}: {n}" for n in range(place, 5, 2) for what in ("written", "read")]
+
+
 def test_the_queue_shows_launched_kernels_that_wait() -> None:
     """Each matmul but the first waits in the queue until the moment when it starts."""
     film = film_of("queue")

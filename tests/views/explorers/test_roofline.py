@@ -7,6 +7,7 @@ import pytest
 
 import gpulab
 from gpulab.core.errors import InvalidOptionError
+from gpulab.core.units import format_percent
 from gpulab.roofline import Ceilings
 from gpulab.views.explorers import _open, roofline_explorer
 from gpulab.views.explorers._roofline import PREDICTION, ROOFLINE
@@ -63,9 +64,7 @@ def test_filters(explorer: Any) -> None:  # noqa: ANN401  # as above
     frame = explorer.to_frame()
     assert set(frame["cache"]) == {"hot"}
     assert sorted(frame["size"]) == [64, 2**18]
-    assert words(explorer)[0].startswith(
-        "About 4.00 MiB moved: 2 points of 2 operations; half of them are more than "
-    )
+    assert words(explorer)[0] == "About 4.00 MiB moved: 2 points of 2 operations."
     explorer.choose(operations="softmax", span=2**14)
     assert words(explorer)[0] == "No operation moves about 16.0 KiB at any of its sizes."
 
@@ -84,10 +83,13 @@ def test_roofs_and_points_below_them(explorer: Any) -> None:  # noqa: ANN401  # 
 
 
 def test_table_begins_with_the_farthest(explorer: Any) -> None:  # noqa: ANN401  # as above
-    """Rows are sorted by how far they are off, and the words name the first one."""
+    """Rows are sorted by how far they are off, and the words have the errors of both models."""
     off = (explorer.to_frame()["plain_ratio"].map(lambda ratio: max(ratio, 1 / ratio))).tolist()
     assert off == sorted(off, reverse=True)
-    assert words(explorer)[1].startswith(f"Farthest: {explorer.to_frame()['workload'][0]} n")
+    error = (1 / explorer.to_frame()["plain_ratio"] - 1).abs().median()
+    assert words(explorer)[1].startswith(
+        f"The plain model: half of them are within {format_percent(error)}, nine of ten within "
+    )
 
 
 @pytest.mark.slow
@@ -100,7 +102,7 @@ def test_gpu_without_measurements() -> None:
     )
     explorer.choose(view=ROOFLINE)
     assert str(explorer).startswith("Roofline, float32, cache cold (Tesla T4, predicted)\n")
-    assert words(explorer)[0].endswith("; predictions only.")
+    assert words(explorer) == ["40 points of 5 operations.", "Roofs: data sheet."]
     with pytest.raises(InvalidOptionError, match="nothing measured to draw in a figure"):
         explorer.figure()
 

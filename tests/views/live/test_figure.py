@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from gpulab import live
-from gpulab.core.errors import InvalidOptionError, UnknownNameError
+from gpulab.core.errors import InvalidOptionError
 from gpulab.device.clocks import Reading
 from gpulab.views.live import _figure
 
@@ -148,9 +148,3 @@ def test_a_trace_of_impossible_numbers_is_refused(
     with pytest.raises(InvalidOptionError) as error:
         replace(TRACE, **changed)  # type: ignore[arg-type] # of several types
     assert str(error.value) == message
-
-
-def test_a_trace_has_one_of_the_three_sources() -> None:
-    """A misspelt source is refused, because it would hide that numbers are virtual."""
-    with pytest.raises(UnknownNameError, match="unknown source 'virtuam'"):
-        replace(TRACE, source="virtuam")

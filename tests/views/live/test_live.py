@@ -11,7 +11,7 @@ import torch
 
 import gpulab
 from gpulab import clocks, plots
-from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError, NotCallableError
+from gpulab.core.errors import ClocksUnavailableError, InvalidOptionError
 from gpulab.device.clocks import _read
 from gpulab.figures import Figure
 from gpulab.timing import _ladder
@@ -158,13 +158,6 @@ def test_a_load_that_raises(*, watched: bool, monkeypatch: pytest.MonkeyPatch) -
     assert "stopped by an error after" in shown.outputs[-1][-1].title
 
 
-def test_a_load_that_raises_at_once() -> None:
-    """Even if the first call fails, the error has the reading from before the load."""
-    with pytest.raises(ValueError, match="the work is wrong") as error:
-        _live.load(fail, progress=False)
-    assert len(error.value.partial.readings) == 1  # type: ignore[attr-defined]  # as above
-
-
 def test_settings_that_the_work_changes_are_restored() -> None:
     """If the work changes the current stream and fails, the old stream is current again."""
     before = torch.cuda.current_stream()
@@ -199,13 +192,6 @@ def test_without_nvml_the_load_runs_and_says_why_it_is_empty(
     )
     assert trace.to_frame()["sm_mhz"].isna().all()
     assert shown.outputs[-1][-1].caption == "The clocks cannot be read: no NVML here."
-
-
-def test_a_load_that_ends_at_once() -> None:
-    """Work that enqueues nothing is called until the end, and the GPU is shown as idle."""
-    trace = _live.load(lambda: None, duration_s=0.02, period_s=0.01, progress=False)
-    assert len(trace.readings) == 3
-    assert trace.readings[-1].utilization == 0
 
 
 def test_a_load_shorter_than_its_period() -> None:
@@ -253,19 +239,6 @@ def test_a_virtual_load_runs_in_real_time_if_watched(
     shown_in(monkeypatch, watched=watched)
     _live.load(sleep, duration_s=0.2)
     assert waited == pytest.approx([0, 0.1, 0.2] if watched else [0, 0, 0], abs=0.02)
-
-
-@pytest.mark.slow
-def test_bad_options_of_a_load() -> None:
-    """Work that cannot be called and times that are not positive are refused."""
-    with pytest.raises(NotCallableError) as not_callable:
-        _live.load(torch.ones(1))  # type: ignore[arg-type]  # the mistake
-    assert str(not_callable.value) == (
-        "work is of type Tensor and cannot be called; pass a function: live.load(lambda: a @ b)"
-    )
-    with pytest.raises(InvalidOptionError) as zero:
-        _live.load(sleep, duration_s=0)
-    assert str(zero.value) == "duration_s=0; it must be a finite number of seconds above 0"
 
 
 # A series

@@ -5,16 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpulab.core.errors import UnknownNameError
-from gpulab.views.machine import (
-    CHALLENGES,
-    Attempt,
-    MachineProgram,
-    ProgramOperation,
-    attempt,
-    challenge,
-    play,
-    start,
-)
+from gpulab.views.machine._challenges import CHALLENGES, Attempt, attempt, challenge
+from gpulab.views.machine._playback import play
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._starts import start
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 KERNEL = O("kernel", duration_us=40.0)

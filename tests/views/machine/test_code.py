@@ -6,16 +6,12 @@ from dataclasses import replace
 import pytest
 
 from gpulab import hazards, virtual_gpu
-from gpulab.views.machine import (
-    STARTS,
-    MachineProgram,
-    ProgramOperation,
-    code,
-    own_readings,
-    play,
-    start,
-)
+from gpulab.views.machine._code import code
+from gpulab.views.machine._playback import play
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import own_readings
 from gpulab.views.machine._runner import Runner
+from gpulab.views.machine._starts import STARTS, start
 from gpulab.virtual import TaskRecord
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it

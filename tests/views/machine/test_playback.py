@@ -4,16 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.views.machine import (
-    MachineProgram,
-    Playback,
-    ProgramOperation,
-    play,
-    playback_words,
-    readings,
-    start,
-    time_words,
-)
+from gpulab.views.machine._playback import Playback, play
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import readings
+from gpulab.views.machine._starts import start
+from gpulab.views.machine._words import playback_words, time_words
 from gpulab.virtual import Machine, SimulatedStream, StreamTask
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it

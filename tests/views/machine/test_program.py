@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
-from gpulab.views.machine import MachineProgram, ProgramOperation, start
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._starts import start
 
 KERNEL = ProgramOperation("kernel")
 CLOCK = ProgramOperation("clock")

@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpulab.views.machine import (
-    MachineProgram,
-    ProgramOperation,
-    _readings,
-    own_readings,
-    play,
-    readings,
-    start,
-)
+from gpulab.views.machine import _readings
+from gpulab.views.machine._playback import play
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import own_readings, readings
 from gpulab.views.machine._runner import Runner
+from gpulab.views.machine._starts import start
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 

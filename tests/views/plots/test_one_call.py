@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,13 +121,18 @@ def test_title_and_alternative_are_computed(
 
 @pytest.mark.parametrize(("plot", "record"), [(plot, record) for plot, record, *_ in EVERY])
 def test_what_all_plots_share(plot: Callable[..., Any], record: object) -> None:
-    """Title, caption and size may be given, axes are drawn on, and a wrong option is named."""
+    """Title, caption and size may be given, axes get labels, and a wrong option is named."""
+    before = dict(mpl.rcParams)
     figure = plot(record, title="Mine", alt="Look.", ax_size=(5, 3))
+    assert dict(mpl.rcParams) == before
     assert (figure.title, figure.width_px) == ("Mine (virtual NVIDIA H200)", 500)
     assert figure.caption == "Look."
     ax = Canvas().add_subplot()
     assert plot(record, ax) is ax
     assert ax.get_title() == ""
+    rows = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert ax.get_xlabel()
+    assert ax.get_ylabel() or all(rows)
     for axes in (None, ax):
         with pytest.raises(TypeError, match="tile"):
             plot(record, axes, tile="A title")

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from gpulab import plots, roofline
+from gpulab import roofline
 from gpulab.core.errors import InvalidOptionError
 from gpulab.gpus import Roof
 from gpulab.views.plots import _roofline, gaps
@@ -166,15 +166,6 @@ def test_work_without_flops_has_no_roofline(ax: Axes) -> None:
     assert str(error.value) == (
         "none of the points computes anything, so none has an intensity; draw gaps() instead"
     )
-
-
-def test_the_figure_says_that_it_is_virtual() -> None:
-    """The title says that the chart is virtual, and the description has both axes."""
-    found = plots.draw(figure, chart(SHEET), title="Add", alt="Two roofs.")
-    assert found.title == "Add (virtual NVIDIA H200)"
-    assert "Roofline chart" in found.description
-    assert "arithmetic intensity (FLOP/byte)" in found.description
-    assert "reached (TFLOP/s)" in found.description
 
 
 def test_points_below_a_data_sheet_keep_their_source() -> None:

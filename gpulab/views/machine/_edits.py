@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpulab.core.requirements import NameOf
-from gpulab.views.machine import MachineProgram, ProgramOperation
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
 
 _SETTINGS = ("launch_us", "queue_depth", "repetitions", "n_streams")
 SETTING = NameOf("setting of the machine", _SETTINGS)

@@ -14,8 +14,11 @@ from gpulab.figures import (
     picture_address,
     render,
     style,
+    write_beside,
 )
-from gpulab.views.machine import MethodReading, Playback, time_words
+from gpulab.views.machine._playback import Playback
+from gpulab.views.machine._readings import MethodReading
+from gpulab.views.machine._words import time_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,16 +92,10 @@ def _draw_readings(ax: "Axes", readings: tuple[MethodReading, ...]) -> None:
         ax.barh(row, width_us, height=0.6, facecolor=fill, edgecolor=MUTED)
         verdict = "right" if reading.is_right else reading.reason
         text = "none" if reading.value_us is None else time_words(reading.value_us)
-        ax.annotate(
-            f"{text}: {verdict}",
-            (width_us, row),
-            (8, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            # The line of the truth may cross the text.
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.0},
-        )
+        # The line of the truth may cross the text.
+        paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
+        told = f"{text}: {verdict}"
+        write_beside(ax, told, (width_us, row), (8, 0), fontsize="small", bbox=paper)
     ax.set_yticks(range(len(readings)), [reading.name for reading in readings])
     ax.set_ylim(len(readings) - 0.5, -0.5)
     ax.set_xlim(0, 6 * truth_us)  # half of it for the texts

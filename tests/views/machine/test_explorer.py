@@ -8,7 +8,9 @@ import pytest
 
 from gpulab.core.errors import InvalidOptionError, SchemaVersionError, UnknownNameError
 from gpulab.views.explorers import MachineExplorer, machine_explorer
-from gpulab.views.machine import READING_NAMES, MachineProgram, ProgramOperation, start
+from gpulab.views.machine._program import MachineProgram, ProgramOperation
+from gpulab.views.machine._readings import READING_NAMES
+from gpulab.views.machine._starts import start
 
 SYNCHRONIZE = {"do": "add", "kind": "synchronize", "place": 2, "stream": 0, "is_pinned": True}
 
@@ -190,23 +192,3 @@ def test_without_a_front_end_a_still_picture_is_shown(monkeypatch: pytest.Monkey
     assert data["text/plain"] == str(explorer) == "\n".join(explorer.words)
     assert data["text/html"].count('<img src="data:image/svg+xml,') == 1
     assert 'alt="1. copy in of y, pageable on stream 0, 60.0' in data["text/html"]
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        {},
-        {"do": []},
-        {"do": "nosuch"},
-        {"do": "move"},
-        {"do": "begin"},
-        {"do": "set", "place": "x", "field": 3},
-        {"do": "tune", "field": [], "value": {}},
-    ],
-)
-def test_nonsense_from_the_page_changes_nothing(message: dict[str, Any]) -> None:
-    """A message that is not ours is dropped without an error, and the program stays."""
-    explorer = machine_explorer()
-    before = explorer.program
-    explorer._receive(message)
-    assert explorer.program == before

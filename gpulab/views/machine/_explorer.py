@@ -11,27 +11,16 @@ from gpulab.core.errors import GpulabError, InvalidOptionError, shown
 from gpulab.core.requirements import PATH
 from gpulab.figures import widgets
 from gpulab.figures.widgets import JupyterLoop
-from gpulab.views.explorers._machine_edits import EDITS, SETTING
-from gpulab.views.explorers._machine_still import still_html
-from gpulab.views.explorers._machine_view import view_of
-from gpulab.views.machine import (
-    READING_NAMES,
-    STARTS,
-    Attempt,
-    MachineProgram,
-    MethodReading,
-    Playback,
-    attempt,
-    challenge,
-    code,
-    methods_of,
-    own_readings,
-    play,
-    playback_words,
-    reading_words,
-    readings,
-    start,
-)
+from gpulab.views.machine._challenges import Attempt, attempt, challenge
+from gpulab.views.machine._code import code
+from gpulab.views.machine._edits import EDITS, SETTING
+from gpulab.views.machine._playback import Playback, play
+from gpulab.views.machine._program import MachineProgram
+from gpulab.views.machine._readings import READING_NAMES, MethodReading, own_readings, readings
+from gpulab.views.machine._starts import STARTS, methods_of, start
+from gpulab.views.machine._still import still_html
+from gpulab.views.machine._view import view_of
+from gpulab.views.machine._words import playback_words, reading_words
 
 _MOST_UNDONE = 200
 _MOST_TRIED = 200

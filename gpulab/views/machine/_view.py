@@ -5,21 +5,18 @@ from dataclasses import fields
 from typing import Any
 
 from gpulab.core.foreign_text import visible
-from gpulab.views.machine import (
+from gpulab.views.machine._challenges import CHALLENGES
+from gpulab.views.machine._playback import Playback, PlayedTask
+from gpulab.views.machine._program import (
     BUFFERS,
-    CHALLENGES,
     LONGEST_US,
     MAX_STREAMS,
     SHORTEST_US,
-    MethodReading,
-    Playback,
-    PlayedCall,
-    PlayedTask,
     ProgramOperation,
-    operation_words,
-    reading_words,
-    time_words,
 )
+from gpulab.views.machine._readings import MethodReading
+from gpulab.views.machine._runner import PlayedCall
+from gpulab.views.machine._words import operation_words, reading_words, time_words
 
 _FIELDS = tuple(each.name for each in fields(ProgramOperation))
 
