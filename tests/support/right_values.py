@@ -105,12 +105,6 @@ _RECORDS: dict[str, Callable[[], Any]] = {
 RECORD_NAMES = tuple(_RECORDS)
 
 
-def make_records() -> None:
-    """Make all records now, so that forked processes share them."""
-    for name in _RECORDS:
-        record(name)
-
-
 # Objects that hold a file, thread or figure open, so that each call gets a new one.
 _NEW: dict[str, Callable[[], Any]] = {
     "Axes": lambda: _canvas().add_subplot(),
