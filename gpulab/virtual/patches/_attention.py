@@ -12,10 +12,10 @@ from torch.nn import functional
 
 from gpulab.core.torch_private import (
     C_nn,
+    RecordedRange,
     flash_attention_for_cpu,
     flash_attention_for_cpu_backward,
     nested_from_mask_left_aligned,
-    record_operator,
 )
 from gpulab.virtual._whole_layers import WholeLayers
 from gpulab.virtual.dispatch import read_back
@@ -86,7 +86,7 @@ def replacements(machine: Machine, layers: WholeLayers) -> list[tuple[Any, dict[
             machine.host.charge("recorded operator" if torch.is_grad_enabled() else "operator")
             works = _kernels(query, key, value, is_causal)
             # The profiler gives kernels to the operator in which they are launched.
-            with record_operator("aten::scaled_dot_product_attention"):
+            with RecordedRange("aten::scaled_dot_product_attention"):
                 attended: torch.Tensor = layers.run(attend, *works)
                 attended.detach()  # an operator after the launches, at which the range may end
             return attended
