@@ -114,7 +114,6 @@ flash_attention_for_cpu: Any = torch.ops.aten._scaled_dot_product_flash_attentio
 flash_attention_for_cpu_backward: Any = (
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 )
-record_operator: Any = torch._C._profiler._RecordFunctionFast
 unsafe_view: Any = torch.ops.aten._unsafe_view.default
 check_errors: Any = torch.ops.aten._linalg_check_errors.default
 linalg_eigh: Any = torch.ops.aten._linalg_eigh.default

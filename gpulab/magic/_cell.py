@@ -90,7 +90,7 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
     filename = shell.compile.cache(shown, number=number)
     # Parsed separately. Otherwise an incomplete setup like "if x:" would make the body its block.
     trees = [_parse(shell, source, filename) for source in (setup, text, each)]
-    before, timed, before_each = map(_drop_annotations, trees)
+    before, timed, before_each = (_Unannotated().visit(tree).body for tree in trees)
     return TimedCode(before, timed, before_each, text, filename)
 
 
@@ -229,38 +229,26 @@ def _walk_top_level(node: ast.AST) -> Iterator[ast.AST]:
                 pending.append(child)
 
 
-def _drop_annotations(tree: ast.Module) -> list[ast.stmt]:
-    """Turn ``x: int = 1`` into ``x = 1``, except in classes and functions that the user defines.
+class _Unannotated(ast.NodeTransformer):
+    """Turns ``x: int = 1`` into ``x = 1``, except in classes and functions that the user defines.
 
     A function, as which the cell is compiled, does not evaluate the annotation, and it may not
     declare a variable with an annotation as nonlocal.
     """
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, [])
-            if isinstance(block, list):  # the body of a conditional expression is not a list
-                block[:] = map(_without_annotation, block)
-        pending += [
-            child
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
-            and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        ]
-    return tree.body
 
+    def visit(self, node: ast.AST) -> Any:  # noqa: ANN401  # as the original
+        # Not into expressions either: a long chain of operators is too deep.
+        skipped = ast.expr | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        return node if isinstance(node, skipped) else super().visit(node)
 
-def _without_annotation(statement: ast.stmt) -> ast.stmt:
-    if not isinstance(statement, ast.AnnAssign):
-        return statement
-    if statement.value is not None:
-        plain: ast.stmt = ast.Assign(targets=[statement.target], value=statement.value)
-    elif isinstance(statement.target, ast.Name):
-        plain = ast.Pass()
-    else:
-        return statement
-    return ast.copy_location(plain, statement)
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is not None:
+            plain: ast.stmt = ast.Assign(targets=[node.target], value=node.value)
+        elif isinstance(node.target, ast.Name):
+            plain = ast.Pass()
+        else:
+            return node
+        return ast.copy_location(plain, node)
 
 
 def _shared_names(

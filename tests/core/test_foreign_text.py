@@ -179,6 +179,8 @@ def texts_of(found: object) -> Iterator[str]:
             yield from texts_of(part)
     elif isinstance(found, Summary):
         yield from (str(found), found._repr_html_())
+    else:
+        assert found is not None, "it shows nothing"
 
 
 MEASUREMENT = Measurement(

@@ -285,13 +285,12 @@ def test_cells_run_inside_and_the_kernel_outside(warm_python: list[str]) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "cell", ["1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing"]
-)
-def test_cells_that_fail_leave_as_well(cell: str, warm_python: list[str]) -> None:
+def test_cells_that_fail_leave_as_well(warm_python: list[str]) -> None:
     """A cell that ends with any error leaves the GPU too."""
-    seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", cell, LOOK)
-    assert seen[1:] == [[False, True, None], [True, True, "H200"]]
+    cells = ("1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing")
+    looks = [each for cell in cells for each in (cell, LOOK)]
+    seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", *looks)
+    assert seen[1:] == [[False, True, None], [True, True, "H200"]] * len(cells)
 
 
 @pytest.mark.slow

@@ -79,13 +79,9 @@ def test_what_the_virtual_gpu_wrote_stays_virtual(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "it is empty"),
         (" \n", "it is empty"),
         ("hello", "it is not JSON"),
-        ("{", "it is not JSON"),
-        ([], "has no kernel and no copy"),
         ({}, "it has no list of trace events"),
-        ({"traceEvents": {}}, "it has no list of trace events"),
         ({"traceEvents": [1, None, "x"]}, "has no kernel and no copy"),
         ({"traceEvents": [event("cpu_op", "aten::exp", 1.0)]}, "has no kernel and no copy"),
         ({"traceEvents": [{**event("kernel", "k", 1.0), "dur": "long"}]}, "dur='long'"),

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from gpulab.core.torch_private import (
     C_nn,
+    RecordedRange,
     flash_attention_for_cpu,
     flash_attention_for_cpu_backward,
-    record_operator,
 )
 from gpulab.core.tracebacks import drop_this_frame
 from gpulab.virtual.operators import OperatorCall, lower, operator_of
@@ -77,7 +77,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:  # noqa:
         factor = query.size(-1) ** -0.5 if scale is None else scale
         tensors = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
         # The profiler gives kernels to the operator in which they are launched.
-        with record_operator("aten::scaled_dot_product_attention"):
+        with RecordedRange("aten::scaled_dot_product_attention"):
             (attended,) = _ATTENTION.run(
                 (dropout_p, is_causal, factor), tensors, n_results=1, is_random=dropout_p > 0
             )

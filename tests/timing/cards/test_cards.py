@@ -1,15 +1,18 @@
 """A card judges a benchmark by hidden works, and lists the situations it cannot handle."""
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
 
 import gpulab
 from gpulab.core.errors import InvalidOptionError, SchemaVersionError
+from gpulab.core.units import format_percent
 from gpulab.timing.cards import Card, _run
 from gpulab.timing.cards._problems import problem_of
 from gpulab.timing.cards._works import spinning, works
@@ -89,7 +92,10 @@ def test_a_card_is_saved_as_a_page_or_as_json(good: Card, tmp_path: Path) -> Non
         good.save(tmp_path / "card.pdf")
     with pytest.raises(SchemaVersionError, match=r"gpulab\.card/1"):
         Card.from_json("{}")
-    assert list(good.to_frame()["work"]) == [entry.work for entry in good.entries]
+    first, frame = good.entries[0], good.to_frame()
+    assert list(frame["work"]) == [entry.work for entry in good.entries]
+    assert frame["median_s"][0] == median(first.readings_s)
+    assert format_percent(first.error or math.nan, 1, sign="+") in str(good).splitlines()[2]
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from gpulab.gpus import gpu as gpu_named
 from gpulab.timing._profiler import per_call
 from gpulab.tracing.profiling import (
     ActivityRecord,
-    HostCall,
     Records,
     _cupti,
     _kineto,
@@ -20,11 +19,9 @@ from gpulab.tracing.profiling import (
     short_name,
 )
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.simulator import HostCosts
 from tests.support import fake_profiler
 from tests.support.fake_profiler import STREAM, THREAD, Event, FakeGpu
 
-HOST = HostCosts()
 KERNEL_NS = 10_000
 N_CYCLES = KERNEL_NS * gpu_named("H200").boost_clock_mhz // 1000
 INSTEAD = 'or measure without records: method="calibrated"'
@@ -63,37 +60,6 @@ def test_busy_counts_overlaps_once_and_pauses_not_at_all() -> None:
     assert found.span_s == pytest.approx(9e-6, abs=1e-15)
     assert (found.n_records, found.n_kernels) == (4, 2)
     assert found.records[0].duration_ns == 2_000
-
-
-def test_virtual_records_are_the_models_own(gpu: VirtualGpu) -> None:
-    """The records of a kernel have the simulator's times, exact to the nanosecond."""
-    start_ns = gpu.machine.host.now_ns
-    found = capture(kernel)
-    launched_ns = start_ns + HOST.sleep_launch_ns
-    began_ns = launched_ns + HOST.launch_latency_ns
-    ended_ns = began_ns + KERNEL_NS
-    assert found == Records(
-        (
-            ActivityRecord(
-                kind="kernel",
-                name="sleep",
-                start_ns=began_ns,
-                end_ns=ended_ns,
-                stream=0,
-                device=0,
-                launch_start_ns=start_ns,
-                launch_end_ns=launched_ns,
-                size_bytes=None,
-                correlation=1,
-            ),
-        ),
-        (
-            HostCall("launch", "cudaLaunchKernel", start_ns, launched_ns, 0, 1),
-            HostCall("wait", "cudaDeviceSynchronize", launched_ns, ended_ns + HOST.wake_ns, 0, 2),
-        ),
-        "virtual",
-        "NVIDIA H200",
-    )
 
 
 def test_the_virtual_host_is_left_as_it_was(gpu: VirtualGpu) -> None:

@@ -261,14 +261,18 @@ def forked(n_workers: int = 2) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(n_workers, mp_context=multiprocessing.get_context("fork"))
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_forks_are_refused_where_they_cannot_work() -> None:
-    """A forking executor is refused, because CUDA and torch's threads hang in a fork."""
+    """CUDA and torch's threads hang in a fork; a virtual GPU goes on there."""
     with forked() as executor, pytest.raises(InvalidOptionError) as error:
         quiet(tasks_of(["add"], [64], on=["cpu"]), executor=executor)
     assert str(error.value) == (
         "the executor forks this process, and in a fork neither CUDA nor torch's threads work; "
         'make it with ProcessPoolExecutor(..., mp_context=multiprocessing.get_context("spawn"))'
     )
+    with gpulab.virtual_gpu("A100"), forked() as executor:
+        there = quiet(executor=executor)
+    assert [(point.task, point.error) for point in there.points] == [(each, "") for each in TASKS]
 
 
 class Canned(Executor):
