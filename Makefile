@@ -11,10 +11,9 @@ STAMP := $(VENV)/.installed
 unexport PYTHONDONTWRITEBYTECODE
 # IPython warns if another environment than .venv is active, and the tests take warnings for errors.
 unexport VIRTUAL_ENV
-# A worker for each core and one more, because some wait for processes; a worker that has nothing
-# left takes tests from another.
+# A worker for each core: while one waits for a process, the checks beside it use the core. One that
+# has nothing left takes tests from another.
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
-WORKERS := $(shell echo $$(( $(CORES) + 1 )))
 # The tests of `make check`: those that find most for their time. They have a dozen random programs
 # for each law, the simulator, every way to time, and the diagnosis of each wrong answer. Pictures,
 # lessons, the programs of learners and whatever takes seconds are left to `make test`.
@@ -22,7 +21,7 @@ QUICK := core/serialization core/test_markup.py core/test_requirements.py core/t
   exercises/test_diagnoses.py gpus happens_before laws magic roofline test_stats.py \
   test_wrong_arguments.py timing tracing views/live views/machine virtual/dispatch \
   virtual/operators virtual/simulator virtual/tensors workloads
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(CORES) --maxprocesses 8 --dist worksteal
 # Checks run side by side, the longest first: the others fill the time in which one waits.
 BESIDE := $(MAKE) --no-print-directory --jobs=3
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))

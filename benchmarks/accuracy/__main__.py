@@ -35,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run.add_argument("--deadline", type=float, default=600.0, help="time limit in seconds")
     run.add_argument("--cases", type=int, default=None, help="number of cases; default: all")
     run.add_argument("--processes", type=int, default=20, help="number of fresh processes")
-    run.add_argument("--nvbench", type=int, default=12, help="number of cases for NVBench")
     run.add_argument(
         "--tools", nargs="+", default=("",), help="only tools whose names begin with one of these"
     )
@@ -63,7 +62,6 @@ def _run(options: argparse.Namespace) -> None:
         limit_s=options.deadline,
         n_cases=options.cases,
         n_processes=options.processes,
-        n_nvbench=options.nvbench,
         beginnings=tuple(options.tools),
     )
     print_goals(options.out)

@@ -1,16 +1,17 @@
 """Time the same kernels with ``gpulab.measure`` in fresh processes, to compare the processes."""
 
+import multiprocessing
 import statistics
 import time
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 from benchmarks.accuracy.cases import SHORT_CASES
 from benchmarks.common.environment import gpu_in_use
-from benchmarks.common.own_process import Answerer, OwnProcess
 
+_SPAWN = multiprocessing.get_context("spawn")  # a fork could not use CUDA
 _N_WARM = 20
+_LOADED_S = 120.0  # after these seconds a process that has not loaded fails the others
 _AT_ONCE = 10
 # The medians that each process returns: the timing method and the state of the cache of each.
 _SAID = {
@@ -56,37 +57,40 @@ def variation(values: list[float]) -> float | None:
 
 
 def _batch(n_processes: int, *, virtual: bool) -> list[Medians]:
-    started = [OwnProcess(partial(_begin, virtual=virtual)) for _ in range(n_processes)]
     # Wait for all of them before the first is timed: loading keeps host and GPU busy.
-    for process in started:
-        process.wait_until_ready()
-    found = [process.ask(None) for process in started]
-    for process in started:
-        process.close()
-    return found
+    all_are_ready, turn = _SPAWN.Barrier(n_processes), _SPAWN.Lock()
+    given = (all_are_ready, turn, virtual)
+    with _SPAWN.Pool(n_processes, _keep, given, maxtasksperchild=1) as pool:
+        return pool.map(_medians, range(n_processes), chunksize=1)
 
 
-def _begin(*, virtual: bool) -> Answerer:
-    """Build the works, and return what measures them."""
+_given: list[Any] = []  # of a process of the pool
+
+
+def _keep(*given: object) -> None:
+    _given[:] = given
+
+
+def _medians(_number: int) -> Medians:
+    """Build the works, wait for the turn, and return what `measure` says of each."""
     import torch
 
     import gpulab
 
-    ExitStack().enter_context(gpu_in_use(virtual=virtual))  # until the process ends
-    works = {case.name: case.build() for case in SHORT_CASES}
-    for work in works.values():
-        for _ in range(_N_WARM):
-            work()
-    torch.cuda.synchronize()
-
-    def medians(_question: object) -> Medians:
+    all_are_ready, turn, virtual = _given
+    with gpu_in_use(virtual=virtual):
+        works = {case.name: case.build() for case in SHORT_CASES}
+        for work in works.values():
+            for _ in range(_N_WARM):
+                work()
+        torch.cuda.synchronize()
+        all_are_ready.wait(_LOADED_S)
         measure = partial(gpulab.measure, progress=False)
-        return {
-            way: {
-                name: round(1e6 * measure(work, method=method, cache=cache).median_s, 4)
-                for name, work in works.items()
+        with turn:
+            return {
+                way: {
+                    name: round(1e6 * measure(work, method=method, cache=cache).median_s, 4)
+                    for name, work in works.items()
+                }
+                for way, (method, cache) in _SAID.items()
             }
-            for way, (method, cache) in _SAID.items()
-        }
-
-    return medians

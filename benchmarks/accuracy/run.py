@@ -1,4 +1,4 @@
-"""A whole run within a time limit: the cases, the magic, fresh processes, and NVBench.
+"""A whole run within a time limit: the cases, the magic, and fresh processes.
 
 The referee reads before and after each answer. The file is written again after each case, so that
 nothing is lost.
@@ -9,18 +9,16 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import gpulab
-from benchmarks.accuracy import magic, nvbench, processes
-from benchmarks.accuracy.cases import CASES, Case, find
-from benchmarks.accuracy.tools import cupti_tool, tools
+from benchmarks.accuracy import magic, processes
+from benchmarks.accuracy.cases import CASES, Case
+from benchmarks.accuracy.tools import tools
 from benchmarks.common.environment import clock_mhz, gpu_in_use, provenance
-from benchmarks.common.own_process import Answerer, OwnProcess
 from benchmarks.common.referee import HOT, READ, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
 from gpulab.device.work import Work
@@ -28,13 +26,7 @@ from gpulab.device.work import Work
 SCHEMA = "gpulab.accuracy/1"
 
 _N_SLOW = 12  # number of cases for the tools that take a second for an answer
-# Seconds that the cases leave for what comes after them: for each process, and for each case of
-# NVBench.
-_PROCESS_S, _NVBENCH_S = 3.0, 7.0
-# An answer of the tool with a process of its own takes 2.3 s in the median (docs/accuracy.md); one
-# that needs 8 s has failed.
-_START_S, _ANSWER_S = 40.0, 8.0
-_N_WARM = 3
+_PROCESS_S = 3.0  # seconds that the cases leave for each process after them
 
 Record = dict[str, Any]
 Asked = list[tuple[Tool, Callable[[], Answer]]]
@@ -47,7 +39,6 @@ def run(  # noqa: PLR0913 # each is an option of the command
     limit_s: float,
     n_cases: int | None,
     n_processes: int,
-    n_nvbench: int,
     beginnings: tuple[str, ...],
 ) -> None:
     """Compare every tool with the referee on every case, and write the results after each.
@@ -55,34 +46,18 @@ def run(  # noqa: PLR0913 # each is an option of the command
     Only the tools whose names begin with one of ``beginnings`` take part.
     """
     end_s = time.monotonic() + limit_s
-    known, own_process = (
-        [tool for tool in listed if tool.name.startswith(beginnings)]
-        for listed in (tools(), (cupti_tool(), *nvbench.tools()))
-    )
-    not_run = {tool.name: tool.obstacle for tool in [*known, *own_process] if tool.obstacle}
-    if virtual:
-        not_run |= {tool.name: "it needs a real GPU" for tool in own_process}
-    apart = {tool.name for tool in own_process} - set(not_run)
-    # The tool that needs CUPTI for itself, which the referee uses here.
-    worker = OwnProcess(_begin_cupti) if cupti_tool().name in apart else None
+    known = [tool for tool in tools() if tool.name.startswith(beginnings)]
+    not_run = {tool.name: tool.obstacle for tool in known if tool.obstacle}
     with gpu_in_use(virtual=virtual):
-        content = _opened(not_run) | {"tools": _described([*known, *own_process])}
-        later_s = 0.0 if virtual else _PROCESS_S * n_processes + _NVBENCH_S * n_nvbench
-        _run_cases(CASES[:n_cases], known, out, content, end_s - later_s, worker)
+        content = _opened(not_run) | {"tools": _described(known)}
+        later_s = 0.0 if virtual else _PROCESS_S * n_processes
+        _run_cases(CASES[:n_cases], known, out, content, end_s - later_s)
         content["provenance"]["clock_after_mhz"] = clock_mhz()
         content["magic"] = _guarded(magic.overhead)
     if n_processes and (left_s := end_s - time.monotonic()) > 0:
         content["processes"] = _guarded(
             lambda: processes.run(n_processes, virtual=virtual, limit_s=left_s)
         )
-    save(out, content)
-    if n_nvbench and nvbench.COLD in apart:
-        limit_s = min(_NVBENCH_S * n_nvbench + 10, end_s - time.monotonic())
-        answers = nvbench.answers(n_nvbench, out.with_suffix(".nvbench.json"), limit_s)
-        for case in content["cases"]:
-            case.get("answers", {}).update(answers.get(case["name"], {}))
-        if not answers:
-            content["not_run"][nvbench.COLD] = "its process left no results"
     save(out, content)
     print(f"{out}: {out.stat().st_size / 1024:.0f} kB")
 
@@ -136,34 +111,10 @@ def _line(part: object) -> str:
     return json.dumps(part, ensure_ascii=False)
 
 
-def _begin_cupti() -> Answerer:
-    """Return what times a case by its name, in a process of its own."""
-    tool = cupti_tool()
-    # The first use creates the CUDA context, which must not happen while another tool is timed.
-    torch.zeros(1, device="cuda")
-
-    def answer(case: str) -> Answer:
-        work = find(case).build()
-        for _ in range(_N_WARM):
-            work()
-        torch.cuda.synchronize()
-        return tool.ask(work)
-
-    return answer
-
-
-def _run_cases(  # noqa: PLR0913, PLR0917 # of one caller
-    cases: Iterable[Case],
-    known: Iterable[Tool],
-    out: Path,
-    content: Record,
-    end_s: float,
-    worker: OwnProcess | None,
+def _run_cases(
+    cases: Iterable[Case], known: Iterable[Tool], out: Path, content: Record, end_s: float
 ) -> None:
     """Compare every tool with the referee on every case, until the time is up."""
-    if worker is not None:  # loading would disturb the other timings
-        with suppress(RuntimeError, TimeoutError):  # `ask` raises it again
-            worker.wait_until_ready(_START_S)
     ready = [tool for tool in known if not tool.obstacle]
     quick = [tool for tool in ready if not tool.is_slow]
     for place, case in enumerate(cases):
@@ -172,8 +123,7 @@ def _run_cases(  # noqa: PLR0913, PLR0917 # of one caller
             content["left_out"].append(case.name)
             continue
         try:
-            is_first = place < _N_SLOW
-            record = _run_case(case, ready if is_first else quick, worker if is_first else None)
+            record = _run_case(case, ready if place < _N_SLOW else quick)
         except Exception as error:  # noqa: BLE001 # the other cases are still worth having
             record = {"name": case.name, "group": case.group, "error": described(error)}
         now_s = time.monotonic()
@@ -181,8 +131,6 @@ def _run_cases(  # noqa: PLR0913, PLR0917 # of one caller
         content["cases"].append(record)
         save(out, content)
         print(f"{end_s - now_s:6.0f} s left  {case.name}: {_short(record)}", flush=True)
-    if worker is not None:
-        worker.close()
 
 
 def _short(record: Record) -> str:
@@ -194,14 +142,12 @@ def _short(record: Record) -> str:
     return f"{said.get('us')} µs by measure, {said.get('referee_us')} by the referee"
 
 
-def _run_case(case: Case, known: Iterable[Tool], worker: OwnProcess | None) -> Record:
+def _run_case(case: Case, known: Iterable[Tool]) -> Record:
     """Return each tool's answer about a case, with the referee's readings."""
     work = case.build()
     referee = Referee(work)
     answers: dict[str, Record] = {}
     asked: Asked = [(tool, _asker(tool, work)) for tool in known]
-    if worker is not None:
-        asked.append((cupti_tool(), lambda: worker.ask(case.name, _ANSWER_S)))
     for _, group in itertools.groupby(asked, key=lambda pair: pair[0].state):
         answers |= _judge(list(group), referee)
     # Read for every case, whatever tools took part: the report compares each answer with a clean

@@ -79,22 +79,6 @@ def other_tools() -> tuple[Tool, ...]:
     )
 
 
-# This one runs in its own process: it needs CUPTI for itself, and the referee uses it here.
-FLASHINFER_CUPTI = "flashinfer, CUPTI"
-
-
-def cupti_tool() -> Tool:
-    """Return the tool that cannot share a process with the referee."""
-    return Tool(
-        FLASHINFER_CUPTI,
-        "flashinfer",
-        "write 2 x L2",
-        _flashinfer_cupti,
-        needs="cupti",
-        is_slow=True,
-    )
-
-
 def _do_bench(work: Work) -> Answer:
     from triton.testing import do_bench
 
@@ -172,12 +156,6 @@ def _flashinfer_graph(work: Work) -> Answer:
     return Answer(statistics.median(times_ms) * _S_PER_MS)
 
 
-def _flashinfer_cupti(work: Work) -> Answer:
-    from flashinfer.testing.utils import bench_gpu_time_with_cupti
-
-    return Answer(statistics.median(bench_gpu_time_with_cupti(work)) * _S_PER_MS)
-
-
 def _kernelmeter(work: Work) -> Answer:
     from kernelmeter.bench import BenchSpec, run
 
@@ -186,7 +164,7 @@ def _kernelmeter(work: Work) -> Answer:
 
 
 def tools() -> list[Tool]:
-    """Return all tools that run in the referee's process, in the order of asking.
+    """Return all tools, in the order of asking.
 
     Tools that time in the same cache state follow one another, so that the reading after one
     tool is also the reading before the next.

@@ -1,16 +1,12 @@
-"""Fit the host's costs to recorded times of whole programs, and compare the virtual GPU with them.
+"""Fit the costs that the virtual GPU charges the host between launches to recorded programs.
 
+    python -m benchmarks.host_time fit
     python -m benchmarks.host_time fit --write
-    python -m benchmarks.host_time judge
 
-fit     fits the costs that the virtual GPU charges the host between launches to the programs of
-        one or more files, prints the costs before and after, and writes them to gpulab/data with
-        --write. Each file has a host of its own; how much slower the others are than the first
-        is fitted, too.
-judge   runs the programs of a file on the virtual H200 and prints the errors.
-
-Without a file, fit takes the recordings of the repository, and judge the H200's. The programs of
-the H100's need torchvision and transformers.
+It prints the costs before and after, and how well each program's time follows from a fit without
+it; --write writes the costs to gpulab/data. Each file of times has a host of its own; how much
+slower the others are than the first is fitted, too. Without a file it takes the recordings of the
+repository. The programs of the H100's need torchvision and transformers.
 """
 
 import argparse
@@ -37,9 +33,6 @@ def parser() -> argparse.ArgumentParser:
     fit.add_argument("times", type=Path, nargs="*", default=[_H200, _H100], help="files of times")
     fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
     fit.set_defaults(command=_fit)
-    judge = commands.add_parser("judge", help="compare the virtual GPU with a file of times")
-    judge.add_argument("times", type=Path, nargs="?", default=_H200, help="file of times")
-    judge.set_defaults(command=_judge)
     return made
 
 
@@ -47,12 +40,6 @@ def _fit(options: argparse.Namespace) -> None:
     from benchmarks.host_time.fitting import fit
 
     print(fit(options.times, is_written=options.write))
-
-
-def _judge(options: argparse.Namespace) -> None:
-    from benchmarks.host_time.judging import judge
-
-    print(judge(options.times))
 
 
 if __name__ == "__main__":

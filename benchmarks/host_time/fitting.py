@@ -12,14 +12,13 @@ import numpy as np
 import torch
 
 import gpulab
-from benchmarks.host_time.library_programs import PROGRAMS as LIBRARY_PROGRAMS
-from benchmarks.host_time.reading import PROGRAMS
+from benchmarks.host_time import fit_programs, library_programs
 from gpulab.virtual.simulator import Host
 
+PROGRAMS = {**fit_programs.PROGRAMS, **library_programs.PROGRAMS}
 _COSTS = Path("gpulab/data/host.json")
 _N_WARM_UP = 3
 _NS_PER_US = 1e3
-_RECURRENT = ("LSTM", "GRU")
 # The weight of a cost's expected value in the fit, and the error beyond which errors count less.
 _TIE, _USUAL_ERROR = 0.1, 0.1
 _LAUNCH_BOUND = 1.5  # wall over busy time above which the host decides the wall time
@@ -106,8 +105,7 @@ class Counted:
 def fit(times: Sequence[Path], *, is_written: bool) -> str:
     """Fit the costs to files of times, and return a report of the costs and the errors.
 
-    The costs are written where the virtual GPU reads them if ``is_written``. Programs with
-    recurrent layers are left out, because the host times of their kernels were set by hand.
+    The costs are written where the virtual GPU reads them if ``is_written``.
     """
     files = [json.loads(path.read_text(encoding="utf-8")) for path in times]
     kept = json.loads(_COSTS.read_text(encoding="utf-8"))
@@ -115,7 +113,7 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
     titles, rows = [], []
     for i_host, recorded in enumerate(files):
         for title, there in recorded["programs"].items():
-            if "host_us" in there and not title.startswith(_RECURRENT):
+            if "host_us" in there:
                 titles.append(title)
                 rows.append((usual_us(there), count_program(title, costs), i_host))
     fitted, paces = solve(rows)
@@ -151,7 +149,7 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
 
 def _family(title: str) -> str:
     """Return what the programs of one model have in common."""
-    return title.split(maxsplit=1)[0] if title in LIBRARY_PROGRAMS else title
+    return title.split(maxsplit=1)[0] if title in library_programs.PROGRAMS else title
 
 
 def usual_us(there: dict[str, Any]) -> float:

@@ -3,8 +3,9 @@
 import math
 import random
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,10 @@ class Outcome:
 
 
 class Campaign:
-    """Interrupts targets on a virtual or a CUDA GPU, with one kind of interrupt.
+    """Interrupts a target on a virtual or a CUDA GPU, with one kind of interrupt.
+
+    It ends with the first interrupt after which something has changed: what comes later might be
+    its consequence. So each target gets a process of its own.
 
     Attributes
     ----------
@@ -64,17 +68,17 @@ class Campaign:
         The kind of interrupt.
     end_s
         The moment of ``time.monotonic()`` after which no interrupt begins.
-    is_beyond_repair
-        Whether an interrupt has left a process in which no GPU can be used; then it stops.
     """
 
     def __init__(self, *, kind: str, device: str = "virtual") -> None:
         self.kind = kind
         self.end_s = math.inf
-        self.is_beyond_repair = False
         self._is_virtual = device == "virtual"
         self._gpu: VirtualGpu | None = None
-        self._new_gpu()
+        if self._is_virtual:
+            self._gpu = gpulab.virtual_gpu("H200", first_use=False)
+            for each in self._gpu.machine.gpus:
+                each.device.regime.has_clock_rights = True
         with self._entered():
             condition.use()  # fills the caches of torch
             condition.spin_ms()
@@ -85,7 +89,13 @@ class Campaign:
         self._settings = condition.settings()
 
     def points(self, name: str, n: int, seed: int) -> Outcome:
-        """Interrupt ``n`` random calls of a program that runs on the GPU."""
+        """Interrupt ``n`` random calls of a program on the GPU, or of a notebook's cells."""
+        if name in notebook_programs():
+            set_up_notebook()
+            use_in_notebook()
+            outcome = self._points(name, notebook_programs()[name], n, seed, in_notebook=True)
+            leave_notebook()
+            return outcome
         program = programs()[name]
 
         def run() -> None:
@@ -93,15 +103,6 @@ class Campaign:
                 program()
 
         return self._points(name, run, n, seed)
-
-    def notebook_points(self, name: str, n: int, seed: int) -> Outcome:
-        """Interrupt ``n`` random calls of a notebook's cells."""
-        program = notebook_programs()[name]
-        set_up_notebook()
-        use_in_notebook()
-        outcome = self._points(name, program, n, seed, in_notebook=True)
-        leave_notebook()
-        return outcome
 
     def _points(
         self,
@@ -115,14 +116,14 @@ class Campaign:
         outcome = Outcome(name)
         # A seed for each program, so that a new program does not change the moments of the others.
         generator = random.Random(f"{name} {seed}")  # noqa: S311 # no secret
-        if self.is_beyond_repair or real_clocks.monotonic() >= self.end_s:
+        if real_clocks.monotonic() >= self.end_s:
             return outcome
         for _ in range(2):
             count = Tracer()
             count.run(run)
         self._names = condition.names()
         for _ in range(n):
-            if self.is_beyond_repair or real_clocks.monotonic() >= self.end_s:
+            if outcome.n_failed or real_clocks.monotonic() >= self.end_s:
                 break
             self._strike(outcome, run, generator.randrange(count.n), in_notebook=in_notebook)
         return outcome
@@ -153,10 +154,6 @@ class Campaign:
         if not injector.is_done and not faults:
             return  # the program took another way this time
         outcome.add(injector, faults)
-        if faults:
-            self._recover()
-            if in_notebook:
-                set_up_notebook()
 
     def _use_again(self, *, in_notebook: bool) -> list[str]:
         faults = []
@@ -185,30 +182,6 @@ class Campaign:
     def _entered(self) -> AbstractContextManager[object]:
         return nullcontext() if self._gpu is None else self._gpu
 
-    def _new_gpu(self) -> None:
-        if self._is_virtual:
-            self._gpu = gpulab.virtual_gpu("H200", first_use=False)
-            for each in self._gpu.machine.gpus:
-                each.device.regime.has_clock_rights = True
-
-    def _recover(self) -> None:
-        """Restore everything that was found changed, so that one fault is counted only once."""
-        from gpulab.virtual import entered
-
-        try:
-            for _ in range(10):
-                left = entered()
-                if left is None:
-                    break
-                left.__exit__(None, None, None)
-            condition.put_back(self._names, self._settings)
-            self._new_gpu()
-            with self._entered():
-                condition.use()
-                condition.spin_ms()
-        except Exception:  # noqa: BLE001 # whatever it is, nothing more can be learned here
-            self.is_beyond_repair = True
-
 
 def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
     while error is not None:
@@ -218,9 +191,11 @@ def _comes_of(error: BaseException | None, kinds: tuple[type[BaseException], ...
     return False
 
 
-def rows(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
-    """Return the rows of the table: target, strikes, failures, longest wait."""
-    return [
-        (each.name, f"{each.n:,}", f"{each.n_failed:,}", f"{1e3 * each.worst_wait_s:.1f} ms")
-        for each in outcomes
-    ]
+def interrupted(  # noqa: PLR0913, PLR0917 # a process pool passes them by position
+    kind: str, device: str, end_s: float, name: str, n: int, seed: int
+) -> Outcome:
+    """Return the results of one target, in a process that is its own."""
+    warnings.simplefilter("ignore")  # measurements warn of the tracer
+    campaign = Campaign(kind=kind, device=device)
+    campaign.end_s = end_s
+    return campaign.points(name, n, seed)

@@ -8,11 +8,8 @@ from typing import Any
 
 import torch
 
-from gpulab.core import interrupts
-from gpulab.device.clocks import _lock
 from gpulab.virtual import VirtualGpu, entered
 from tests.support.replaced_names import Names, names
-from tests.support.replaced_names import put_back as put_names_back
 
 _SIGNALS = sorted(signal.valid_signals())
 _TOLERANCE = 0.02  # relative; a duration depends a little on the addresses of memory
@@ -40,38 +37,6 @@ def settings() -> dict[str, object]:
         "entered": entered(),
         "trace": sys.gettrace(),
     }
-
-
-def put_back(names_before: Names, settings_before: dict[str, Any]) -> None:
-    """Restore names and settings of the process, so that one fault is counted only once.
-
-    This also resets the current stream, and releases a lock of the clock.
-    """
-    sys.settrace(None)
-    interrupts._open.clear()
-    _lock._release_all()
-    for number, handler in zip(_SIGNALS, settings_before["signal handlers"], strict=True):
-        if handler is not None and signal.getsignal(number) is not handler:
-            signal.signal(number, handler)
-    put_names_back(names_before)
-    modes: Any = torch.utils._python_dispatch
-    for _ in range(len(modes._get_current_dispatch_mode_stack())):
-        modes._pop_mode()
-    vars(modes).update(settings_before["flags of dispatch"])
-    for _ in range(len(torch.overrides._get_current_function_mode_stack())):
-        torch.overrides._pop_mode()  # type: ignore[no-untyped-call] # torch's is untyped
-    collects, thresholds = settings_before["garbage collector"]
-    (gc.enable if collects else gc.disable)()
-    gc.set_threshold(*thresholds)
-    torch.set_num_threads(settings_before["threads"])
-    torch.set_grad_enabled(settings_before["gradients"])
-    torch.set_default_dtype(settings_before["type"])
-    torch.backends.cuda.matmul.allow_tf32 = settings_before["TF32"]
-    torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark = settings_before["cuDNN"]
-    if torch.are_deterministic_algorithms_enabled() != settings_before["determinism"]:
-        torch.use_deterministic_algorithms(settings_before["determinism"])
-    if torch.cuda.is_available():
-        torch.cuda.set_stream(torch.cuda.default_stream())
 
 
 def changes(names_before: Names, settings_before: dict[str, object]) -> list[str]:

@@ -8,7 +8,7 @@ from copy import deepcopy
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from benchmarks.mutation.mutants import changed_copies
+from benchmarks.judges.mutants import changed_copies
 from gpulab.exercises._fields import Fields
 from tests.support.answers import as_given
 

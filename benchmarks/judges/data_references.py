@@ -1,7 +1,7 @@
 """For each exercise whose answer is data the right answer, found by running what it asks about.
 
-No key is read: listings are run on the virtual GPU, and readings are computed anew. Exercises
-about words have a reason in place of a reference.
+No key is read: listings are run on the virtual GPU, and readings are computed anew. Exercises that
+ask for a word or a sentence about a program have no reference.
 """
 
 import statistics
@@ -495,52 +495,6 @@ TRUTHS: dict[str, Callable[[], Any]] = {
     "case-04.flaw": _missing_waits,
 }
 
-_SENTENCE = "it asks which sentence explains readings, and no program decides between sentences"
-_WORDS = "it describes programs in words, and there is none to run"
-# In tests/exercises, by the number of the lesson.
-_TESTED = "a test of its lesson runs what it asks about, and compares that with the key"
-REASONS = {
-    **dict.fromkeys(
-        (
-            "06.staircase",
-            "07.gaps",
-            "07.capturable",
-            "08.five-waits",
-            "09.read-off",
-            "10.three-gaps",
-            "11.bound",
-            "11.overlap",
-        ),
-        _TESTED,
-    ),
-    "00.read-the-line": _SENTENCE,
-    "01.what-was-timed": _SENTENCE,
-    "02.what-is-charged": _SENTENCE,
-    "03.one-sync-at-end": _SENTENCE,
-    "04.name-the-cost": "the name of each cost is in the call that its trace shows",
-    "04.two-humps": "the runs are made up, each from its cause",
-    "05.second-is-slower": _SENTENCE,
-    "05.burst-or-settled": _WORDS,
-    "05.in-turns": _SENTENCE,
-    "05.gpu-util": _SENTENCE,
-    "06.both": _SENTENCE,
-    "06.hot-or-cold": _WORDS,
-    "07.pace": _SENTENCE,
-    "07.contains": _SENTENCE,
-    "07.which-rung": _WORDS,
-    "08.too-early": _SENTENCE,
-    "09.which-time": _WORDS,
-    "09.never-pays": _SENTENCE,
-    "09.what-it-says": _SENTENCE,
-    "10.farthest": "the explorer computes it from the recording, and so would a reference",
-    "10.which-roof": _WORDS,
-    "11.columns": _SENTENCE,
-    "11.which-column": "the columns of dmon are a matter of its documentation",
-    "11.monitors": "each monitor was recorded from a program that was made to have the fault",
-    "12.source": _WORDS,
-    "12.cure": _WORDS,
-    **{f"case-{n:02}.flaw": _SENTENCE for n in range(1, 11) if n != 4},  # noqa: PLR2004  # case 04 runs
-}
 # By how much a number may be off: one read off a picture, or computed with rounded inputs.
 # The median is one of thirteen samples, of which neighbours differ by less than 1 %.
 _SHARES = {"01.queue-length": 0.05, "03.floor": 0.1, "04.one-number": 0.002}

@@ -8,7 +8,6 @@ import torch
 from benchmarks.interrupts import injection
 from benchmarks.interrupts.campaign import Campaign
 from benchmarks.interrupts.injection import KINDS
-from gpulab.core import interrupts
 
 pytestmark = pytest.mark.slow
 
@@ -30,26 +29,26 @@ def test_nothing_is_left_behind(kind: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_a_strike_has_left_is_put_back_before_the_next_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A fault that leaves names, settings, handlers or a stream does not fail the next trial."""
+def test_what_a_strike_has_left_is_its_last_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names and settings that a program leaves are faults, and no interrupt follows."""
     n_runs = 0
 
     def leave_much() -> None:
         nonlocal n_runs
         n_runs += 1
         if n_runs == 3:  # after two that count the calls
-            torch.zeros = torch.ones
-            torch.set_num_threads(torch.get_num_threads() + 1)
-            interrupts.hold(campaign)
-            torch.cuda.set_stream(torch.cuda.Stream())
+            monkeypatch.setattr(torch, "sinc", torch.ones)
+            torch.set_num_threads(n_threads + 1)
         torch.ones(3, device="cuda").add_(1)
 
     monkeypatch.setattr("benchmarks.interrupts.campaign.programs", lambda: {"leaves": leave_much})
-    campaign = Campaign(kind="interrupt")
-    outcome = campaign.points("leaves", 4, seed=1)
-    assert (outcome.n, outcome.n_failed) == (4, 1)
+    n_threads = torch.get_num_threads()
+    outcome = Campaign(kind="interrupt").points("leaves", 4, seed=1)
+    torch.set_num_threads(n_threads)
+    assert (outcome.n, outcome.n_failed) == (1, 1)
+    text = "; ".join(outcome.faults)
+    assert "torch.sinc is replaced" in text
+    assert f"threads: {n_threads + 1}, not {n_threads}" in text
 
 
 def test_no_interrupt_begins_after_the_end() -> None:

@@ -76,15 +76,14 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     n_logged = len(lab.log.read_text())
     pages = [lab.page.context.new_page() for _ in range(2)]
     with ExitStack() as stack:
-        for page in pages:
-            stack.callback(page.close)
         for number, page in enumerate(pages):
+            stack.callback(page.close)
             page.on("pageerror", lambda error: errors.append(str(error)))
+            page.bring_to_front()
             open_notebook(page, url.replace("/workspaces/shared", f"/workspaces/shared-{number}"))
-        run_all(pages[0])
-        pages[0].evaluate("window.jupyterapp.commands.execute('docmanager:save')")
-        pages[1].bring_to_front()
-        pages[1].reload()
+            if not number:
+                run_all(page)
+                page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
         one, two = (page.locator(".jp-NotebookPanel:visible") for page in pages)
         two.locator("form.guess").wait_for()
         two.locator(".sketch:visible").wait_for()

@@ -27,9 +27,9 @@ def write_program(path: Path, *lines: str) -> None:
 
 def test_make_looks_for_browser_tests_where_they_are() -> None:
     """`make browser-tests` collects only the folders in which tests have its mark."""
-    marked = re.compile(r"\bneeds_browser\b|\bmark\.browser\b")
-    files = (ROOT / "tests").rglob("test_*.py")
-    folders = {path.parent for path in files if marked.search(path.read_text("utf-8"))}
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py")}
+    marks = ("needs_browser", "mark.browser")
+    folders = {path.parent for path, text in texts.items() if any(mark in text for mark in marks)}
     found = re.search(r"pytest .*-m browser (.*)", (ROOT / "Makefile").read_text("utf-8"))
     assert found
     assert folders - {Path(__file__).parent} == {ROOT / name for name in found[1].split()}

@@ -42,20 +42,6 @@ def names() -> Names:
     return found
 
 
-def put_back(before: Names) -> None:
-    """Restore the values of all names in ``before``."""
-    for owner in _owners():
-        for name, value in [*vars(owner).items()]:
-            original = before.get((owner.__name__, name), value)
-            if original is not value:
-                setattr(owner, name, original)
-    for kind in _kinds():
-        if kind.__bases__ != before[kind.__name__, "bases"]:
-            kind.__bases__ = before[kind.__name__, "bases"]
-    for function in _TIMERS:
-        function.__defaults__ = before[function.__qualname__, "defaults"]
-
-
 def _owners() -> Iterator[Any]:
     """Yield the modules and classes with such names, and all loaded modules of torch.cuda."""
     yield from _OWNERS

@@ -1,11 +1,10 @@
-"""Mutants of a source file: each differs in one operator, number, condition or statement."""
+"""Copies of a syntax tree that differ in one operator, number, condition or statement."""
 
 import ast
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import singledispatch
-from pathlib import Path
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -36,20 +35,6 @@ _LEFT_ALONE = {"annotation", "returns", "exc", "cause", "msg", "decorator_list",
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
-    """One change of one file, identified by the text of its line, as line numbers move."""
-
-    path: Path
-    number: int
-    line_number: int
-    line: str
-    change: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line_number}: {self.line}\n    {self.change}"
-
-
-@dataclass(frozen=True, slots=True)
 class _Change:
     """A node, its place in the syntax tree, and the node that replaces it."""
 
@@ -70,24 +55,6 @@ class _Change:
             setattr(self.owner, self.field, self.new)
         else:
             getattr(self.owner, self.field)[self.index] = self.new
-
-
-def mutants_of(path: Path) -> list[Mutant]:
-    """Return every mutant of a file, in the order of its syntax tree."""
-    text = path.read_text("utf-8")
-    lines = text.splitlines()
-    return [
-        Mutant(path, number, at.node.lineno, lines[at.node.lineno - 1].strip(), str(at))
-        for number, at in enumerate(_changes(ast.parse(text)))
-    ]
-
-
-def mutated(mutant: Mutant) -> ast.Module:
-    """Return the syntax tree of the file with the change made."""
-    tree = ast.parse(mutant.path.read_text("utf-8"))
-    change = list(_changes(tree))[mutant.number]
-    change.make()
-    return ast.fix_missing_locations(tree)
 
 
 def changed_copies(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:

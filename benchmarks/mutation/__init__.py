@@ -1,1 +1,0 @@
-"""Change the code in one place at a time, and check that its tests fail."""
