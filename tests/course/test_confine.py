@@ -127,6 +127,15 @@ def test_an_answer_is_confined_without_the_source_check(
 
 
 @pytest.mark.slow
+def test_an_answer_writes_no_long_file(sandbox: Sandbox) -> None:
+    """A file ends where the output and the report must end."""
+    attempt = "file = os.memfd_create('x'); os.write(file, bytes(2**22)); os.write(file, b'x')"
+    outcome = sandbox.run("tail", "tail", _ANSWER.format(attempt), ["draw"])
+    assert isinstance(outcome, dict)
+    assert outcome["steady"] == "OSError: [Errno 27] File too large"
+
+
+@pytest.mark.slow
 def test_an_answer_that_sleeps_is_ended(sandbox: Sandbox) -> None:
     """A sleeping answer, which uses no CPU time, is ended by the limit on wall time."""
     kept = sandbox.limits

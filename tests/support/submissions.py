@@ -143,6 +143,13 @@ SLY = (
         ),
     ),
     (
+        "cache.make_flush: the flush replaces a method of events",
+        (
+            "import torch\ndef make_flush(l2_bytes):\n    def flush():\n"
+            "        torch.cuda.Event.elapsed_time = lambda *_: 0.05\n    return flush"
+        ),
+    ),
+    (
         "streams.seconds_in: a format reads the closure",
         (
             "def seconds_in(stream, work):\n"
