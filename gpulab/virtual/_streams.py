@@ -371,14 +371,11 @@ def _tick_ns(task: StreamTask) -> int:
 
 
 class StreamMethods:
-    """The methods of streams that torch's class has in Python, which ask for other objects of it.
-
-    Outside the context they raise our error, before torch's classes are used.
-    """
+    """The methods of streams that ask for other objects of torch, as torch's class has them."""
 
     def record_event(self, event: Any = None) -> Any:
         """Record ``event``, by default a new one, in the stream, and return it."""
-        active()
+        active()  # outside of a context torch's own classes would be used
         event = torch.cuda.Event() if event is None else event  # type: ignore[no-untyped-call] # torch's is untyped
         event.record(self)
         return event
@@ -392,13 +389,22 @@ class StreamMethods:
         self.wait_event(stream.record_event())
 
 
-class _EventMethods:
-    """The same for events."""
+class _CheckedEvent:
+    """Raises our error outside the context, before torch's methods ask for the current stream.
 
-    record, wait = EventBase.record, EventBase.wait
+    They go on to torch's class, whose methods a program may have replaced.
+    """
+
+    def record(self, stream: Any = None) -> None:
+        active()
+        super().record(stream)  # type: ignore[misc] # torch's class has it
+
+    def wait(self, stream: Any = None) -> None:
+        active()
+        super().wait(stream)  # type: ignore[misc] # as above
 
 
-_METHODS: dict[type, type] = {StreamBase: StreamMethods, EventBase: _EventMethods}
+_METHODS: dict[type, type] = {StreamBase: StreamMethods, EventBase: _CheckedEvent}
 
 
 # Cached, so that it is the same class in every context: streams and events outlive a context.
