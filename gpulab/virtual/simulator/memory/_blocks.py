@@ -22,7 +22,7 @@ class PrivatePool:
     identity
         Its key; PyTorch uses a pair of numbers.
     use_count
-        How many graphs and ``MemPool`` objects use it. At 0 its free segments may go back.
+        How many graphs use it. At 0 its free segments may go back.
     n_segments
         The number of its segments.
     """

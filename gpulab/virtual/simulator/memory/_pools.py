@@ -134,7 +134,6 @@ class MemoryPools:
         if pool not in self._private:
             self._private[pool] = PrivatePool(pool)
             self._drop_contents()
-        # One count for graphs and MemPool objects alike, as in PyTorch.
         self._private[pool].use_count += 1
 
     def release(self, pool: PoolId) -> None:
