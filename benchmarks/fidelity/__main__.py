@@ -6,9 +6,8 @@
 compare  times the workloads of the recordings and 19 programs on the virtual GPU, and prints both
          sides; --write makes a page.
 fit      fits the surfaces of efficiencies to recordings and writes them where gpulab reads them,
-         in about ten minutes; --nested chooses the scales of the coordinates in each fold again,
-         and takes forty; --keep-scales computes the weights again and leaves the scales, after a
-         change of the roofline.
+         in about ten minutes; --keep-scales computes the weights again and leaves the scales of
+         the coordinates, after a change of the roofline.
 """
 
 import argparse
@@ -62,7 +61,6 @@ def _add_fit(commands: "Commands") -> None:
     fit = commands.add_parser("fit", help="fit the model to recordings")
     fit.add_argument("--recording", type=Path, nargs="+", default=_recordings(_FITTED_TO))
     fit.add_argument("--out", type=Path, default=None, help="default: where gpulab reads it")
-    fit.add_argument("--nested", action="store_true", help="choose the scales in each fold")
     fit.add_argument("--keep-scales", action="store_true", help="those of the shipped surfaces")
     fit.set_defaults(command=_fit)
 
@@ -91,7 +89,6 @@ def _fit(options: argparse.Namespace) -> None:
     run(
         options.recording,
         options.out,
-        is_nested=options.nested,
         keeps_scales=options.keep_scales,
     )
 

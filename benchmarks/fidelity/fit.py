@@ -174,9 +174,7 @@ def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]
     path.write_text(text, "utf-8")
 
 
-def fit_all(
-    found: list[Point], known: dict[str, dict[str, Any]], *, is_nested: bool
-) -> dict[str, dict[str, Any]]:
+def fit_all(found: list[Point], known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Fit a surface for each kind of call, and print the errors of left-out calls.
 
     Those that are ``known`` keep their scales, and only their weights are computed again.
@@ -195,7 +193,7 @@ def fit_all(
             # The earlier draws test the scales, so the scales are chosen without them.
             fit = fitted(_scattered([point for point in members if point.role != EARLIER]))
         surfaces[name] = written(scattered, fit)
-        predicted = crossed(scattered, folds_of(scattered), None if is_nested else fit)
+        predicted = crossed(scattered, folds_of(scattered), fit)
         errors = np.abs(np.exp(predicted - scattered.y) - 1)
         everything.append(errors)
         print(f"{name:24s} {len(members):5d}  {scores(errors)}", flush=True)
@@ -222,11 +220,9 @@ def scores(errors: Numbers) -> str:
     return f"median {np.median(errors):6.1%}  p90 {np.quantile(errors, 0.9):6.1%}"
 
 
-def run(
-    recordings: Sequence[Path], out: Path | None, *, is_nested: bool, keeps_scales: bool
-) -> None:
+def run(recordings: Sequence[Path], out: Path | None, *, keeps_scales: bool) -> None:
     """Fit to some recordings and write the surfaces, with the provenance of the first."""
     known = json.loads(SURFACES.read_text("utf-8"))["surfaces"] if keeps_scales else {}
     measured = [point for path in recordings for point in points(calls(path))]
     about = json.loads(recordings[0].read_text("utf-8"))["provenance"]
-    write(out or SURFACES, fit_all(measured, known, is_nested=is_nested), about)
+    write(out or SURFACES, fit_all(measured, known), about)

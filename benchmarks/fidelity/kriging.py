@@ -225,21 +225,12 @@ def _noise(logarithm: torch.Tensor) -> torch.Tensor:
     return torch.exp(logarithm).clamp(_LEAST_NOISE, 1.0)
 
 
-def crossed(points: Points, folds: NDArray[np.int64], fit: Fit | None) -> Numbers:
-    """Return the prediction of each point from the points of the other folds.
-
-    Parameters
-    ----------
-    folds
-        Number of each point's fold.
-    fit
-        The scales to use, or None to choose them again without each fold, which takes longer.
-    """
+def crossed(points: Points, folds: NDArray[np.int64], fit: Fit) -> Numbers:
+    """Return the prediction of each point from the points of the other folds."""
     found = np.zeros_like(points.y)
     for i in range(folds.max() + 1):
         asked = folds == i
-        known = points.part(~asked)
-        found[asked] = (fit or fitted(known)).predicted(points.x[asked], known)
+        found[asked] = fit.predicted(points.x[asked], points.part(~asked))
     return found
 
 
