@@ -25,7 +25,7 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         unit: str,
         disable: bool,
     ) -> None:
-        has_page = hasattr(ipython(), "kernel")
+        has_page = getattr(ipython(), "kernel", None) is not None
         super().__init__(
             iterable,
             total=total,

@@ -167,8 +167,8 @@ def amount_of(name: str, amount: object, /, *values: object, **named: object) ->
     """
     if not callable(amount):
         return amount
-    given = [*map(shown, values), *(f"{each}={shown(value)}" for each, value in named.items())]
-    call = f"{name}({', '.join(given)})"
+    arguments = [*map(shown, values), *(f"{each}={shown(value)}" for each, value in named.items())]
+    call = f"{name}({', '.join(arguments)})"
     try:
         value = amount(*values, **named)
     except Exception as error:  # a function of the user's own may raise anything
@@ -187,13 +187,13 @@ def amount_for(name: str, amount: object, inputs: Sequence[Sequence[object]] | N
     """Return an amount of one call, which must be the same for all inputs."""
     if not callable(amount):
         return amount
-    found = {amount_of(name, amount, *values) for values in inputs or [()]}
-    if len(found) > 1:
+    amounts = {amount_of(name, amount, *values) for values in inputs or [()]}
+    if len(amounts) > 1:
         raise InvalidOptionError(
-            f"{name} is {min(found):g} for one of the inputs and {max(found):g} for another; a "
+            f"{name} is {min(amounts):g} for one of the inputs and {max(amounts):g} for another; a "
             "measurement has one number: measure them one by one, or use gpulab.sweep"
         )
-    return found.pop()
+    return amounts.pop()
 
 
 def refuse_unknown(function: Callable[..., object], unknown: Mapping[str, Never]) -> None:

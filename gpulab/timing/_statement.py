@@ -56,10 +56,10 @@ def amounts_in(
     names: Mapping[str, object], *, flops: str | None, size_bytes: str | None
 ) -> dict[str, float | str]:
     """Return the counts of a call from their expressions; `InvalidOptionError` if one has none."""
-    given = {"flops": ("--flops", flops), "size_bytes": ("--bytes", size_bytes)}
+    options = {"flops": ("--flops", flops), "size_bytes": ("--bytes", size_bytes)}
     return {
         field: text if (field, text) == ("flops", AUTO) else _amount(option, text, names)
-        for field, (option, text) in given.items()
+        for field, (option, text) in options.items()
         if text
     }
 

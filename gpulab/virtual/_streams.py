@@ -60,7 +60,7 @@ class StreamBase:
         index = index_of(device, machine) if device is not None else device_index
         gpu = machine.gpu if index is None else machine.gpus[index]
         number = stream_id if stream_ptr is None else stream_ptr
-        stream: Any = object.__new__(lasting_class(cls, StreamBase, _METHODS[StreamBase]))
+        stream: Any = object.__new__(lasting_class(cls, StreamBase, _CHECKS[StreamBase]))
         stream._left = []  # noqa: SLF001 # its own
         # CUDA clamps a priority to its range. The simulation runs all priorities alike.
         stream.priority = max(-_N_PRIORITIES, min(0, priority))
@@ -158,7 +158,7 @@ class EventBase:
             raise NotModelledError(
                 "the virtual GPU has no model of events shared by processes; use one process"
             )
-        event: Any = object.__new__(lasting_class(cls, EventBase, _METHODS[EventBase]))
+        event: Any = object.__new__(lasting_class(cls, EventBase, _CHECKS[EventBase]))
         event.enable_timing = enable_timing
         event.is_blocking = bool(flags.get("blocking"))
         event.is_external = bool(flags.get("external"))
@@ -370,41 +370,34 @@ def _tick_ns(task: StreamTask) -> int:
     return round((task.end_ns or 0) / _EVENT_TICK_NS) * _EVENT_TICK_NS
 
 
-class StreamMethods:
-    """The methods of streams that ask for other objects of torch, as torch's class has them."""
+class _CheckedStream:
+    """Raises our error outside the context, before torch's methods use other objects of torch.
+
+    Its methods go on to torch's class, whose methods a program may have replaced.
+    """
 
     def record_event(self, event: Any = None) -> Any:
-        """Record ``event``, by default a new one, in the stream, and return it."""
-        active()  # outside of a context torch's own classes would be used
-        event = torch.cuda.Event() if event is None else event  # type: ignore[no-untyped-call] # torch's is untyped
-        event.record(self)
-        return event
-
-    def wait_event(self, event: Any) -> None:
-        """Let later work of the stream wait for ``event``."""
-        event.wait(self)
+        active()
+        return super().record_event(event)  # type: ignore[misc] # torch's class has it
 
     def wait_stream(self, stream: Any) -> None:
-        """Let later work of the stream wait for the work that ``stream`` has now."""
-        self.wait_event(stream.record_event())
+        active()
+        super().wait_stream(stream)  # type: ignore[misc] # as above
 
 
 class _CheckedEvent:
-    """Raises our error outside the context, before torch's methods ask for the current stream.
-
-    They go on to torch's class, whose methods a program may have replaced.
-    """
+    """The same for events, before torch's methods ask for the current stream."""
 
     def record(self, stream: Any = None) -> None:
         active()
-        super().record(stream)  # type: ignore[misc] # torch's class has it
+        super().record(stream)  # type: ignore[misc] # as above
 
     def wait(self, stream: Any = None) -> None:
         active()
         super().wait(stream)  # type: ignore[misc] # as above
 
 
-_METHODS: dict[type, type] = {StreamBase: StreamMethods, EventBase: _CheckedEvent}
+_CHECKS: dict[type, type] = {StreamBase: _CheckedStream, EventBase: _CheckedEvent}
 
 
 # Cached, so that it is the same class in every context: streams and events outlive a context.
@@ -426,9 +419,9 @@ def class_with_base(original: type, base: type) -> type:
     # ``isinstance`` asks ``__class__``, too, so that what the program kept is still a Stream.
     members["__class__"] = property(lambda _self: original)
     new_class = type(original.__name__, (base,), {**members, "__module__": "torch.cuda"})
-    if base not in _METHODS:
+    if base not in _CHECKS:
         return new_class
-    return type(original.__name__, (_METHODS[base], new_class), {"__module__": "torch.cuda"})
+    return type(original.__name__, (_CHECKS[base], new_class), {"__module__": "torch.cuda"})
 
 
 @cache

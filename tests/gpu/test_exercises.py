@@ -12,10 +12,26 @@ from gpulab import exercises
 from gpulab.core.torch_private import spin
 from gpulab.tracing.trials import WatchedWork, tried
 from tests.exercises.test_answers_code import no_wait, no_wait_before, pair, pair_before, timed
-from tests.exercises.test_lesson_07_code import captured, graphed
 from tests.exercises.test_lesson_08 import buffered
 
 pytestmark = pytest.mark.gpu
+
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+
+def graphed(function: Function, x: torch.Tensor) -> Function:
+    """Capture once; the returned function copies the input, replays, and clones the result."""
+    inner = torch.cuda.make_graphed_callables(function, (x,))  # type: ignore[no-untyped-call] # torch's
+    return lambda new: inner(new).clone()
+
+
+def captured(function: Function, x: torch.Tensor) -> Function:
+    """Capture once, and ignore new inputs."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = function(x)
+    graph.replay()
+    return lambda _: result
 
 
 @pytest.fixture(params=["real", "virtual"])

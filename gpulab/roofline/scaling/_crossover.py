@@ -289,6 +289,7 @@ def crossover(  # noqa: PLR0913 # every option is keyword-only and has a default
     SHARE.check(precision=precision)
     SECONDS.check(max_time_s=max_time_s)
     NameOf("timing method", METHODS).check(method=method)
+    NameOf("kind of transfers", TRANSFERS).check(transfers=transfers)
     if gpu is not None:
         # Only for its error, which must come before minutes of measuring on the CPU.
         find_gpu(gpu)

@@ -128,8 +128,8 @@ def _mark_limit(frame: "pd.DataFrame", ax: "Axes", panel: _Panel) -> None:
     ax.axhline(float(frame[panel.limit].max()), color=MUTED, linewidth=1.2)
     beside: Any = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
     # Beside the axes: the readings may lie on the limit.
-    place = (1.0, float(frame[panel.limit].max()))
-    write_beside(ax, panel.limit_name, place, (4, 0), fontsize="small", **beside)
+    end = (1.0, float(frame[panel.limit].max()))
+    write_beside(ax, panel.limit_name, end, (4, 0), fontsize="small", **beside)
 
 
 def _shade_reasons(frame: "pd.DataFrame", ax: "Axes") -> bool:

@@ -118,8 +118,6 @@ def _dot(ax: "Axes", row: int, measurement: Measurement, scale: float, error: st
     error_bar(ax, row, measurement, scale, **signs)
     # The lines of the driver's records cross the text.
     paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 1, "alpha": 0.85}
-    text, place = (
-        f"{format_time(measurement.median_s)}{error}",
-        (measurement.median_s / scale, row),
-    )
-    write_beside(ax, text, place, (8, 0), fontsize="small", bbox=paper)
+    text = f"{format_time(measurement.median_s)}{error}"
+    point = measurement.median_s / scale, row
+    write_beside(ax, text, point, (8, 0), fontsize="small", bbox=paper)

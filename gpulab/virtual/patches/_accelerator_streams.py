@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from gpulab.core.torch_private import C
-from gpulab.virtual._streams import EventBase, StreamBase, StreamMethods, switch_to
+from gpulab.virtual._streams import EventBase, StreamBase, switch_to
 from gpulab.virtual.simulator import Machine
 
 # On the host of an H200 torch.accelerator.current_stream() took 1.9 µs and
@@ -51,11 +51,25 @@ class Event(EventBase, metaclass=_Kind):
     _original = torch.Event
 
 
-class Stream(StreamMethods, StreamBase, metaclass=_Kind):
+class Stream(StreamBase, metaclass=_Kind):
     """The virtual ``torch.Stream``; inside ``with`` it is the current stream."""
 
     _base = StreamBase
     _original = torch.Stream
+
+    def record_event(self, event: Any = None) -> Any:
+        """Record ``event``, by default a new one, in the stream, and return it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Any) -> None:
+        """Let later work of the stream wait for ``event``."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Let later work of the stream wait for the work that ``stream`` has now."""
+        self.wait_event(stream.record_event())
 
 
 # Messages show the module of a class, and some programs compare it.

@@ -99,8 +99,8 @@ class Sweep:
             gpulab.plots.sweep(yesterday)
         """
         PATH.check(path=path)
-        found = read(path)
-        return cls(tuple(found.points.values()), found.provenance)
+        contents = read(path)
+        return cls(tuple(contents.points.values()), contents.provenance)
 
     def failures(self) -> tuple[Point | FunctionPoint, ...]:
         """Return the points with an error instead of a time."""

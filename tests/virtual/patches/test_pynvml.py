@@ -177,7 +177,6 @@ def test_clocks_stay_locked_until_they_are_reset(library: ModuleType, gpu: Virtu
     )
 
 
-@pytest.mark.usefixtures("package")
 def test_nothing_is_read_before_init_or_after_shutdown() -> None:
     """Calls before ``nvmlInit`` or after the last ``nvmlShutdown`` raise Uninitialized."""
     expected = ("NVMLError_Uninitialized", 1, "Uninitialized")

@@ -40,7 +40,7 @@ client.wait_for_workers(2)
 gpulab.use("H200")
 {sweep}
 print(len(set(client.run(lambda: os.environ["MACHINE"]).values())))
-print([point.error for point in found.points])
+print([point.error for point in times.points])
 client.close()
 cluster.close()
 """
@@ -62,8 +62,8 @@ pytestmark = [
 def block(pattern: str) -> str:
     """Return the one block of the guide's code in which a line has the pattern."""
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-    (found,) = [each for each in blocks if re.search(pattern, each, re.MULTILINE)]
-    return str(found)
+    (text,) = [each for each in blocks if re.search(pattern, each, re.MULTILINE)]
+    return str(text)
 
 
 def run(program: str, folder: Path, **environment: str) -> list[str]:
@@ -81,7 +81,7 @@ def run(program: str, folder: Path, **environment: str) -> list[str]:
     return done.stdout.splitlines()[-2:]
 
 
-SWEEP = block(r"^found = gpulab\.sweep")
+SWEEP = block(r"^times = gpulab\.sweep")
 
 
 @pytest.fixture

@@ -227,8 +227,8 @@ class Allocator:
                 arena for each in self.pools.private() for arena in self.pools.arenas_of(each)
             ]
             private_bytes = sum(arena.free_bytes for arena in private)
-            place = self.device_index, wanted_bytes, self.reserve
-            raise OutOfDeviceMemoryError(oom_message(*place, self.allocated_bytes, private_bytes))
+            asked = self.device_index, wanted_bytes, self.reserve
+            raise OutOfDeviceMemoryError(oom_message(*asked, self.allocated_bytes, private_bytes))
         return self.reserve.take(arena, wanted_bytes, self._hooks)
 
     def _make_room(self) -> None:
