@@ -190,8 +190,8 @@ def amount_for(name: str, amount: object, inputs: Sequence[Sequence[object]] | N
     amounts = {amount_of(name, amount, *values) for values in inputs or [()]}
     if len(amounts) > 1:
         raise InvalidOptionError(
-            f"{name} is {min(amounts):g} for one of the inputs and {max(amounts):g} for another; a "
-            "measurement has one number: measure them one by one, or use gpulab.sweep"
+            f"{name} is {min(amounts):g} for one of the inputs and {max(amounts):g} for another; "
+            "a measurement has one number: measure them one by one, or use gpulab.sweep"
         )
     return amounts.pop()
 
