@@ -670,7 +670,6 @@ PROGRAMS: dict[str, Callable[[], Work]] = {
     "gradient penalty": gradient_penalty,
     "sampling with a cache": sampling,
     "dense net, batch 16": partial(dense_net, 16),
-    "dense net, batch 256": partial(dense_net, 256),
     "speech, scaled and clipped": speech,
     "Runge-Kutta": ordinary_equation,
     "super resolution, batch 4": partial(super_resolution, 4),
