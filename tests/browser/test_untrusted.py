@@ -33,7 +33,7 @@ CELLS = [
 WORDS = [
     'in place of the three dots in exercises.predict("01.naive", ...)',
     'in place of the dots: exercises.check("01.what-was-timed", ...)',
-    "Crossing: n = 178 [175, 180].",
+    "matmul float32: n = 178 [175, 180]",
     "14 points of 2 operations",
     "The machine in words",
     "cuda:0: busy",
