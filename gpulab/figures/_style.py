@@ -128,7 +128,7 @@ def bar_marks(look: Look, source: str) -> dict[str, Any]:
     return {"facecolor": look.colour, "edgecolor": PAPER, "hatch": sign.hatch or None}
 
 
-# A ContextVar and not a global: live figures are drawn on a thread of their own.
+# A ContextVar and not a global: two threads of a program may draw at once.
 _SOURCE: ContextVar[str] = ContextVar("source of what is drawn", default="measured")
 
 

@@ -132,21 +132,16 @@ class Allocator:
             block.used_on = set()
         block.used_on.add(stream)
 
-    def empty_cache(self, pool: PoolId | None = None) -> None:
-        """Give unused segments back to the device.
-
-        Only ``pool`` does, if it is given; by default all, except private pools that are in use.
-        """
-        if pool is None and not self.pools.is_routing:
+    def empty_cache(self) -> None:
+        """Give unused segments back to the device, except those of private pools in use."""
+        if not self.pools.is_routing:
             # As in PyTorch: a block that another stream still uses may keep a whole segment.
             self._wait_for_pending()
             self._give_back(None)
         # A graph's replays write to fixed addresses, so a pool in use must not lose its segments.
         for private in self.pools.private():
-            if private.use_count or pool not in (None, private.identity):
+            if private.use_count:
                 continue
-            if pool is not None:
-                self._wait_for_pending()
             self._give_back(private)
             if not private.n_segments:
                 self.pools.forget(private)

@@ -141,10 +141,6 @@ class MemoryPools:
         self._held(pool).use_count -= 1
         self._drop_contents()
 
-    def use_count(self, pool: PoolId) -> int:
-        """Return the number of users of a private pool."""
-        return self._private[pool].use_count if pool in self._private else 0
-
     def private(self) -> list[PrivatePool]:
         """Return the private pools that have memory or users."""
         return list(self._private.values())
@@ -156,13 +152,11 @@ class MemoryPools:
         for key in [key for key, arena in self._arenas.items() if arena.pool is pool]:
             del self._arenas[key]
 
-    def route(self, pool: PoolId, accepts: Callable[[int], bool] | None = None) -> None:
+    def route(self, pool: PoolId, accepts: Callable[[int], bool]) -> None:
         """Serve requests without a named pool from ``pool``, until :meth:`unroute`.
 
-        If several pools accept a stream, the last one serves it.
-
-        The pool has one user more. Without ``accepts``, which takes a stream, it serves all of
-        them.
+        ``accepts`` says of which streams; if several pools accept a stream, the last one serves
+        it. The pool has one user more.
         """
         if any(pool == routed for routed, _ in self._routes):
             raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
@@ -180,7 +174,7 @@ class MemoryPools:
     def routed(self, stream: int) -> PoolId | None:
         """Return the private pool that serves the requests of a stream now, or None."""
         for pool, accepts in reversed(self._routes):
-            if accepts is None or accepts(stream):
+            if accepts(stream):
                 return pool
         return None
 
