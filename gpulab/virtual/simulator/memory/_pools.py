@@ -112,7 +112,7 @@ class MemoryPools:
     def __init__(self) -> None:
         self._arenas: dict[tuple[PoolId | None, bool, int], Arena] = {}
         self._private: dict[PoolId, PrivatePool] = {}
-        self._routes: list[tuple[PoolId, Callable[[int], bool] | None]] = []
+        self._routes: list[tuple[PoolId, Callable[[int], bool]]] = []
 
     @property
     def is_routing(self) -> bool:
