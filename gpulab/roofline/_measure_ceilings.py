@@ -11,6 +11,7 @@ from gpulab.gpus import MEASURED, Roof
 from gpulab.roofline._ceilings import Ceilings, ceilings
 from gpulab.timing import measure
 from gpulab.workloads import workload
+from gpulab.workloads.sweeps import without_values
 
 _DTYPES = {
     "float16": "float16",
@@ -70,7 +71,7 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
         measurement = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
         return measurement.median_s
 
-    with device.active():
+    with device.active(), without_values(device.current()):
         # The clocks are read first: matmuls heat the GPU, and then its clock falls.
         unmeasured = ceilings()
         sides, peaks = _peaks(timed)

@@ -3,7 +3,7 @@
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import FileContents, Journal, Row
-from gpulab.workloads.sweeps._measure_point import first_line, measure_point
+from gpulab.workloads.sweeps._measure_point import first_line, measure_point, without_values
 from gpulab.workloads.sweeps._recording_file import (
     as_line,
     read_recording,
@@ -49,4 +49,5 @@ __all__ = [
     "take",
     "tasks_of",
     "unsealed",
+    "without_values",
 ]

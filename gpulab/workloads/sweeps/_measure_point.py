@@ -83,12 +83,12 @@ def _device_of(task: Task) -> tuple[str, str]:
 
 
 def _on_gpu(task: Task, work: Workload, effort: MeasurementOptions) -> Point:
-    with _without_values(device.current()):
+    with without_values(device.current()):
         return _timed_on_gpu(task, work, effort)
 
 
 @contextmanager
-def _without_values(gpu: device.Device) -> Iterator[None]:
+def without_values(gpu: device.Device) -> Iterator[None]:
     """Let the virtual GPU compute times but no values, which is faster; times stay the same."""
     if gpu.virtual is None:
         yield
