@@ -16,6 +16,7 @@ _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _BYTE_STEP = 1024
 _TOO_LONG = 10_000  # of a unit; a reader would have to count the digits of more
 _MOST_EXACT = 1e15  # above it a float does not have every whole number
+_ASCII = str.maketrans({"µ": "u", _MU: "u", "±": "+-", "\u00d7": "x", "\u2013": "-", "…": "..."})
 
 
 def format_time(time_s: float, digits: int = 3) -> str:
@@ -191,6 +192,28 @@ def parse_time(text: str) -> float:
             "write a number and one of the units ns, us, µs, ms, s, for example '2 ms'"
         )
     return time_s
+
+
+def ascii_units(text: str, encoding: str | None) -> str:
+    """Return ``text`` with µ as u and ± as +- where a console cannot print the signs.
+
+    Text that ``encoding`` can write is returned unchanged. So is any text if ``encoding`` is None,
+    as it is for streams of characters.
+
+    >>> ascii_units("24.9 µs", "ascii")
+    '24.9 us'
+    >>> ascii_units("24.9 µs", "utf-8")
+    '24.9 µs'
+    """
+    if encoding is None:
+        return text
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    except LookupError:  # a console may name an encoding that Python does not have
+        return ascii_units(text, "ascii")
+    return text
 
 
 def time_unit(time_s: float, digits: int = 3) -> tuple[int, str]:

@@ -21,6 +21,7 @@ from gpulab.core.errors import NoGpuError
 from gpulab.core.foreign_text import visible
 from gpulab.core.interrupts import ExitStack, contextmanager
 from gpulab.core.markup import clean
+from gpulab.core.units import ascii_units
 from gpulab.magic._await import loop_of_its_own
 from gpulab.magic._cell import Shell, TimedCode, parse_cell, run_once
 from gpulab.magic._completion import start_completing, stop_completing
@@ -199,7 +200,7 @@ class CudaTimeMagics(Magics):
             page = f'<div style="{_LINES}">{clean(text)}</div>'
             display({"text/plain": text, "text/html": page}, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
         else:
-            print(text)  # noqa: T201  # the magic's one output
+            print(ascii_units(text, sys.stdout.encoding))  # noqa: T201  # the magic's one output
 
     def hooks(self) -> Iterator[tuple[str, Callable[..., None]]]:
         """Yield what the shell calls: IPython runs the cells of a script without the last one."""

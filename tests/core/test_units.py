@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import (
+    ascii_units,
     format_bytes,
     format_estimate,
     format_interval,
@@ -154,6 +155,21 @@ def test_time_that_cannot_be_read(text: str) -> None:
 def test_written_time_reads_back(time_s: float) -> None:
     """A time written as text and read back differs only by rounding to three digits."""
     assert parse_time(format_time(time_s)) == pytest.approx(time_s, rel=5.01e-3)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [
+        ("utf-8", "1 µs ± 2 … \u4e2d"),
+        ("ascii", "1 us +- 2 ... ?"),
+        ("latin-1", "1 us +- 2 ... ?"),
+        ("no-such-encoding", "1 us +- 2 ... ?"),
+        (None, "1 µs ± 2 … \u4e2d"),
+    ],
+)
+def test_consoles_get_what_they_can_write(encoding: str | None, written: str) -> None:
+    """If a console cannot write the text, all special characters in it are replaced."""
+    assert ascii_units("1 µs ± 2 … \u4e2d", encoding) == written
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,12 @@ def test_run_respects_a_semicolon(notebook: Notebook, body: str) -> None:
     assert (ran.out, ran.error) == ("", None)
 
 
+def test_a_console_without_the_micro_sign_gets_ascii(notebook: Notebook) -> None:
+    """If stdout cannot encode µ, the line has u instead."""
+    ran = notebook.last("%cudatime torch.cuda._sleep(100000)", encoding="ascii")
+    assert re.search(r"^[\d.]+ us per call", ran.out, re.MULTILINE)
+
+
 def test_output_is_one_line(notebook: Notebook) -> None:
     """The output without findings is one line, the text of the measurement."""
     ran = notebook.last(

@@ -56,17 +56,17 @@ class Notebook:
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
 
-    def run(self, *cells: str) -> list[Ran]:
+    def run(self, *cells: str, encoding: str = "utf-8") -> list[Ran]:
         """Run cells in a session without names, GPU or extension, and return what each did."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        print(json.dumps(cells), file=self.process.stdin, flush=True)
+        print(json.dumps([encoding, cells]), file=self.process.stdin, flush=True)
         return [Ran(**ran) for ran in json.loads(self.process.stdout.readline())]
 
-    def last(self, *cells: str) -> Ran:
+    def last(self, *cells: str, encoding: str = "utf-8") -> Ran:
         """Run cells with the extension and a virtual GPU, and return what the last one did."""
         start = f"{LOAD}\nimport gc, torch, gpulab\ngpulab.use('H200');"
-        *before, last = self.run(start, *cells)
+        *before, last = self.run(start, *cells, encoding=encoding)
         failed = [ran for ran in before if ran.error is not None]
         assert not failed, failed[0].message
         return last
@@ -90,8 +90,9 @@ def main() -> None:
     config.InteractiveShell.colors = "nocolor" if version_info >= (9,) else "NoColor"
     shell = InteractiveShell.instance(config=config)
     for line in sys.stdin:
+        encoding, cells = json.loads(line)
         begin_session(shell)
-        done = [run_cell(shell, code) for code in json.loads(line)]
+        done = [run_cell(shell, code, encoding) for code in cells]
         print(json.dumps(done), file=answers, flush=True)
 
 
@@ -108,15 +109,17 @@ def begin_session(shell: Any) -> None:  # noqa: ANN401  # IPython's shell is typ
         session.device = None
 
 
-def run_cell(shell: Any, code: str) -> dict[str, object]:  # noqa: ANN401  # as above
-    """Run one cell, and return what it printed and its error."""
-    out, err = io.StringIO(), io.StringIO()
+def run_cell(shell: Any, code: str, encoding: str) -> dict[str, object]:  # noqa: ANN401  # as above
+    """Run one cell on a console with this encoding."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         done = shell.run_cell(code, store_history=True)
+        out.flush()
+        err.flush()
     error = done.error_before_exec or done.error_in_exec
     return {
-        "out": out.getvalue(),
-        "err": err.getvalue(),
+        "out": out.buffer.getvalue().decode(encoding),
+        "err": err.buffer.getvalue().decode(encoding),
         "error": type(error).__name__ if error else None,
         "message": str(error) if error else None,
         "notes": getattr(error, "__notes__", []),
