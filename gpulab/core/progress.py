@@ -7,7 +7,7 @@ from typing import Any
 from tqdm import tqdm  # type: ignore[import-untyped]  # tqdm ships no types
 
 from gpulab.core.markup import clean
-from gpulab.core.shell import ipython
+from gpulab.core.shell import jupyter_kernel
 
 
 class Bar(tqdm):  # type: ignore[misc]  # as above
@@ -25,7 +25,6 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
         unit: str,
         disable: bool,
     ) -> None:
-        has_page = getattr(ipython(), "kernel", None) is not None
         super().__init__(
             iterable,
             total=total,
@@ -34,7 +33,7 @@ class Bar(tqdm):  # type: ignore[misc]  # as above
             unit=unit,
             delay=1,
             leave=False,
-            file=_NotebookLine() if has_page else None,
+            file=None if jupyter_kernel() is None else _NotebookLine(),
         )
         if not self.disable:
             # tqdm has the virtual clock if it was imported while a virtual GPU was in use. This

@@ -43,7 +43,7 @@ def test_a_notebook_shows_the_bar_in_an_output_that_ends_empty(
 
     now_s = 0.0
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now_s))
-    monkeypatch.setattr(progress, "ipython", lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(progress, "jupyter_kernel", object)
     monkeypatch.setattr("IPython.display.display", display)
     with Bar(total=40, desc="measuring", unit=" samples", disable=False) as bar:
         now_s = 0.5

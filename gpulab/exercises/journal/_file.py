@@ -13,9 +13,9 @@ from gpulab.core.disk import GrowingFile, growing
 from gpulab.core.errors import DamagedDataError, FileInUseError, GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.core.serialization import parse_json, read_bytes
+from gpulab.core.shell import jupyter_kernel
 from gpulab.core.units import counted
 from gpulab.exercises.journal._entries import Guess, JournalEntry, from_line, to_line
-from gpulab.figures.widgets import jupyter_kernel
 from gpulab.lessons import FIRST_LESSON
 
 SCHEMA = "gpulab.progress/1"

@@ -3,7 +3,6 @@
 from gpulab.figures.widgets._front_end import (
     cell_code,
     is_watched,
-    jupyter_kernel,
     replace_cell,
     widget_data,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "JupyterLoop",
     "cell_code",
     "is_watched",
-    "jupyter_kernel",
     "listen",
     "page_html",
     "replace_cell",

@@ -2,12 +2,7 @@
 
 from typing import Any
 
-from gpulab.core.shell import ipython
-
-
-def jupyter_kernel() -> Any:  # noqa: ANN401  # ipykernel's kernel, or None
-    """Return Jupyter's kernel, or None outside of Jupyter."""
-    return getattr(ipython(), "kernel", None)
+from gpulab.core.shell import ipython, jupyter_kernel
 
 
 def is_watched() -> bool:

@@ -6,7 +6,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 from gpulab.core.interrupts import exchange_handler, hold, let_go, step
-from gpulab.figures.widgets import jupyter_kernel
+from gpulab.core.shell import jupyter_kernel
 
 
 class Stop:
