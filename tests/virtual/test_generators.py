@@ -147,6 +147,11 @@ WRONG: dict[str, tuple[Callable[[torch.Generator], object], type[Exception], str
         RuntimeError,
         "RNG state is wrong size",
     ),
+    "a host generator": (
+        lambda _: torch.rand(3, device="cuda", generator=torch.Generator()),
+        RuntimeError,
+        "Expected a 'cuda' device type for generator but found 'cpu'",
+    ),
     "a host generator to share with": (
         lambda g: g.graphsafe_set_state(torch.Generator()),
         RuntimeError,

@@ -200,14 +200,14 @@ def test_a_graph_draws_only_from_generators_that_are_registered() -> None:
     with gpulab.virtual_gpu("H200"):
         generator, graph = torch.Generator("cuda"), torch.cuda.CUDAGraph()
         x = torch.zeros(3, device="cuda")
+        other = torch.cuda.CUDAGraph()
+        other.register_generator_state(generator)
+        with torch.cuda.graph(other):
+            x.normal_(generator=generator)
         with (
             pytest.raises(RuntimeError, match="Attempt to increase offset for a CUDA generator"),
             torch.cuda.graph(graph),
         ):
-            x.normal_(generator=generator)
-        other = torch.cuda.CUDAGraph()
-        other.register_generator_state(generator)
-        with torch.cuda.graph(other):
             x.normal_(generator=generator)
         other.replay()
         assert x.count_nonzero() == 3

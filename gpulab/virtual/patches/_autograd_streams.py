@@ -6,44 +6,26 @@ give it gradients. At the end, the stream that was current at ``backward()`` wai
 
 import gc
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
-import torch
-
-from gpulab.core.interrupts import Undo, contextmanager, opening
+from gpulab.core.interrupts import contextmanager
 from gpulab.core.torch_private import overrides_stale_streams, sequence_number
-from gpulab.core.tracebacks import drop_this_frame
 from gpulab.happens_before import Snapshot
 from gpulab.virtual._streams import has_changed, make_current, stream_at
-from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask, is_owner
+from gpulab.virtual.simulator import Machine, SimulatedGpu, SimulatedStream, StreamTask
 from gpulab.virtual.tensors import VirtualTensor
 
 
-def install(machine: Machine, undo: Undo) -> None:
-    """Let autograd's engine change streams, until ``undo`` is closed."""
-    # Read from the module now, because the patch of autograd's cost has replaced it before.
-    run_backward = vars(torch.autograd)["_engine_run_backward"]
-
-    @opening  # Ctrl-C may interrupt here, because hooks of the program run inside
-    def run(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        # Other threads have only work of the host. A program that never changed streams needs no
-        # hooks on its nodes, which would slow each backward pass down.
-        # The values of a recurrent layer's gradients come from a pass of the simulator's own.
-        is_program = is_owner() and not machine.values.event_queue.is_in_action
-        has_streams = is_program and any(has_changed(gpu) for gpu in machine.gpus)
-        # A leaf among the outputs has no node; its gradient needs no stream of its own.
-        roots = [item.grad_fn for item in outputs if isinstance(item, torch.Tensor)]
-        nodes = [node for node in roots if node is not None]
-        try:
-            with _Pass(machine).over(nodes) if has_streams else nullcontext():
-                return run_backward(outputs, *args, **kwargs)
-        except Exception as error:
-            drop_this_frame(error)
-            raise
-
-    vars(torch.autograd)["_engine_run_backward"] = run
-    undo.callback(vars(torch.autograd).update, _engine_run_backward=run_backward)
+def on_forward_streams(machine: Machine, roots: list[Any]) -> AbstractContextManager[None]:
+    """Return a context in which a backward pass from the nodes ``roots`` changes streams."""
+    # A program that never changed streams needs no hooks on its nodes, which would slow each
+    # backward pass down. The values of a recurrent layer's gradients come from a pass of the
+    # simulator's own.
+    is_program = not machine.values.event_queue.is_in_action
+    if is_program and any(has_changed(gpu) for gpu in machine.gpus):
+        return _Pass(machine).over(roots)
+    return nullcontext()
 
 
 class _Mark(NamedTuple):
@@ -82,7 +64,7 @@ class _Pass:
         if self._machine.capture is not None:
             self._leaves = _streams_of_leaves(roots)
         self._last = {gpu: stream.last for gpu, stream in self._home.items()}
-        handles = [handle for node in _reachable_from(roots) for handle in self._watch(node)]
+        handles = [handle for node in nodes_behind(roots) for handle in self._watch(node)]
         try:
             yield
         finally:
@@ -168,8 +150,8 @@ class _Pass:
         return _Mark(task, None if checker is None else checker.record(stream.key))
 
 
-def _reachable_from(roots: list[Any]) -> set[Any]:
-    """Return all nodes that a backward pass from ``roots`` can run."""
+def nodes_behind(roots: list[Any]) -> set[Any]:
+    """Return all nodes that a backward pass from ``roots`` can run, with those of leaves."""
     visited, pending = set(roots), list(roots)
     while pending:
         for node, _ in pending.pop().next_functions:
@@ -186,10 +168,10 @@ def _streams_of_leaves(roots: list[Any]) -> dict[Any, SimulatedStream]:
     any graph uses it. So a loss that the program has kept since its warm-up keeps the node of the
     warm-up's stream.
     """
-    wanted = {node for node in _reachable_from(roots) if not node.next_functions}
+    wanted = {node for node in nodes_behind(roots) if not node.next_functions}
     nodes = [item.grad_fn for item in gc.get_objects() if type(item) is VirtualTensor]
     first_use: dict[Any, int] = {}
-    for node in _reachable_from([*roots, *(node for node in nodes if node is not None)]):
+    for node in nodes_behind([*roots, *(node for node in nodes if node is not None)]):
         for leaf, _ in node.next_functions:
             if leaf in wanted:
                 number = sequence_number(node)

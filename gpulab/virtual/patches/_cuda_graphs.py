@@ -21,7 +21,7 @@ _pools = count(1)
 class GraphBase:
     """A CUDA graph of the virtual GPU: captured once, replayed any number of times."""
 
-    def __new__(cls, keep_graph: bool = False) -> Any:  # noqa: ARG004, FBT001, FBT002 # torch's signature
+    def __new__(cls, *_args: object, **_kwargs: object) -> Any:
         """Return a new graph that has captured nothing."""
         instance: Any = object.__new__(lasting_class(cls, GraphBase))
         instance.graph = None
@@ -91,10 +91,7 @@ class GraphBase:
             failure = "capturing stream has unjoined work"
         elif failure is not None:
             failure = "operation failed due to a previous error during capture"
-        # After a failed capture PyTorch's graph cannot be used either, but keeps its memory pool.
-        # Here the pool is released.
         if failure is not None:
-            self.reset()
             raise machine.cuda_error(f"CUDA error: {failure}")
         if not capture.nodes:
             warnings.warn(

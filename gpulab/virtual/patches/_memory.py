@@ -37,12 +37,6 @@ def _figures(machine: Machine) -> dict[str, Any]:
             del nested["reserved_bytes_by_private_pools"]
         return nested
 
-    def statistics_of_any(index: int) -> dict[str, Any]:
-        nested = statistics(index)
-        # torch.accelerator does not report private pools; only torch.cuda does.
-        nested.pop("reserved_bytes_by_private_pools", None)
-        return nested
-
     def reset_peak(index: int) -> None:
         _of(machine, index).usage.reset_peak()
 
@@ -54,7 +48,7 @@ def _figures(machine: Machine) -> dict[str, Any]:
         "_cuda_resetPeakMemoryStats": reset_peak,
         "_cuda_resetAccumulatedMemoryStats": reset_accumulated,
         "_accelerator_isAllocatorInitialized": lambda: True,
-        "_accelerator_getDeviceStats": statistics_of_any,
+        "_accelerator_getDeviceStats": statistics,
         "_accelerator_resetPeakStats": reset_peak,
         "_accelerator_resetAccumulatedStats": reset_accumulated,
     }

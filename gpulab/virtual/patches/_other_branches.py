@@ -120,9 +120,8 @@ def _filling_out(original: Any) -> Any:
 def _reading_lengths(original: Any) -> Any:
     """Return a ``torch.ctc_loss`` that reads the lengths on the host, as it does on CUDA.
 
-    It refuses lengths on the host where cuDNN would read them in the GPU's memory.
+    For a tensor subclass, PyTorch's C++ takes another way, which refuses lengths on the host.
     """
-    # For a tensor subclass, PyTorch's C++ takes another way, which refuses lengths on the host.
 
     @wraps(original)
     def loss(
@@ -134,32 +133,10 @@ def _reading_lengths(original: Any) -> Any:
         **kwargs: Any,
     ) -> Any:
         if isinstance(log_probs, VirtualTensor):
-            lengths = (input_lengths, target_lengths)
-            if _is_for_cudnn(log_probs, targets, lengths) and not all(
-                item.is_cuda for item in lengths
-            ):
-                # Lengths in int32 are cuDNN's, which reads them in the memory of the GPU.
-                raise RuntimeError(
-                    "Expected all tensors to be on the same device, but found at least two "
-                    f"devices, {log_probs.device} and cpu!"
-                )
             input_lengths, target_lengths = [
-                item.tolist() if isinstance(item, torch.Tensor) else item for item in lengths
+                item.tolist() if isinstance(item, torch.Tensor) else item
+                for item in (input_lengths, target_lengths)
             ]
         return original(log_probs, targets, input_lengths, target_lengths, *args, **kwargs)
 
     return loss
-
-
-def _is_for_cudnn(
-    log_probs: torch.Tensor, targets: torch.Tensor, lengths: tuple[Any, Any]
-) -> bool:
-    """Return whether cuDNN computes a ``ctc_loss`` with the usual blank and short targets."""
-    in_int32 = all(
-        isinstance(item, torch.Tensor) and item.dtype is torch.int32
-        for item in (targets, *lengths)
-    )
-    is_row = targets.dim() == 1 and targets.is_contiguous()
-    return (
-        in_int32 and is_row and log_probs.dtype is torch.float32 and torch.backends.cudnn.enabled
-    )

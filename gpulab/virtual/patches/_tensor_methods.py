@@ -240,8 +240,8 @@ def _factory(original: Any, *, follows_default: bool) -> Any:
     def make(*args: Any, **kwargs: Any) -> torch.Tensor:
         device = kwargs.get("device")
         if device is not None and isinstance(kwargs.get("out"), VirtualTensor):
-            _drop_device_of_out(active(), kwargs)
-            device = None
+            # PyTorch's C++ would compare the device with meta, which is that of out= in C++.
+            device = kwargs["device"] = None
         if type(device) is int:
             kwargs["device"] = numbered(active(), device)
         elif device is None and follows_default:
@@ -256,16 +256,6 @@ def _factory(original: Any, *, follows_default: bool) -> Any:
             raise
 
     return make
-
-
-def _drop_device_of_out(machine: Machine, kwargs: dict[str, Any]) -> None:
-    """Remove ``device`` from a call with ``out=``, after checking that both agree."""
-    # PyTorch's C++ would compare the device with meta, which is the device of out= in C++.
-    device, out = torch.device(numbered(machine, kwargs.pop("device"))), kwargs["out"]
-    if device.type != "cuda" or index_of(device, machine) != out.get_device():
-        raise RuntimeError(
-            f"device type {device.type} does not match device type of out parameter (cuda)"
-        )
 
 
 def _without_data(source: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:

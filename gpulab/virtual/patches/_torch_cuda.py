@@ -25,7 +25,6 @@ from gpulab.virtual.patches import (
     _attention,
     _autocast,
     _autograd_cost,
-    _autograd_streams,
     _cuda_graphs,
     _data_parallel,
     _device_numbers,
@@ -117,14 +116,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     ):
         if module is not None:
             _replace_class(module, name, base, replaced, undo)
-    # After the names: _autograd_streams wraps the engine that _autograd_cost has replaced, so that
-    # a backward pass is charged once and then changes streams.
-    for feature in (
-        _autocast,
-        _autograd_streams,
-        _device_numbers,
-        _switches,
-    ):
+    for feature in (_autocast, _device_numbers, _switches):
         feature.install(machine, undo)
     steps = OptimizerSteps(replaced, undo)
     _python_cost.install(machine, steps)
@@ -229,7 +221,7 @@ def _devices(machine: Machine) -> dict[str, Any]:
 
 
 def _streams(machine: Machine) -> dict[str, Any]:
-    def set_stream(stream_id: int, device_index: int = 0, **_type: int) -> None:
+    def set_stream(stream_id: int, device_index: int, **_type: int) -> None:
         require_device(device_index, machine)
         machine.host.charge("set stream")
         machine.current = device_index

@@ -176,7 +176,8 @@ def test_a_capture_leaves_the_generators_as_they_were() -> None:
         before = torch.cuda.get_rng_state()
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
             torch.rand(4, device="cuda")
-            torch.cuda.manual_seed(torch.cuda.initial_seed())
+            generator = torch.cuda.default_generators[0]
+            assert generator.manual_seed(generator.initial_seed()) is generator
             assert not torch.equal(torch.cuda.get_rng_state(), before)
         assert torch.equal(torch.cuda.get_rng_state(), before)
         with torch.cuda.graph(torch.cuda.CUDAGraph()):

@@ -8,17 +8,15 @@ import torch
 
 import gpulab
 
-SHAPES: list[tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = [
-    ((3, 4), (), {}),
-    ((3, 4), (1,), {}),
-    ((3, 4), (0, True), {}),
-    ((3, 4), (), {"dim": -1, "keepdim": True}),
-    ((3, 1), (1,), {}),
-    ((), (), {}),
-    ((), (0,), {}),
-    ((0, 3), (), {}),
-    ((0, 3), (1,), {}),
-    ((4,), (), {"dtype": torch.float64}),
+CALLS: list[tuple[str, tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = [
+    ("prod", (3, 4), (), {}),
+    ("prod", (3, 4), (0, True), {}),
+    ("prod", (3, 4), (), {"dim": -1}),
+    ("prod", (), (0,), {}),
+    ("prod", (0, 3), (1,), {}),
+    ("prod", (4,), (), {"dtype": torch.float64}),
+    ("cumprod", (3, 4), (1,), {}),
+    ("cumprod", (3, 1), (), {"dim": 1}),
 ]
 
 
@@ -29,7 +27,7 @@ SHAPES: list[tuple[tuple[int, ...], tuple[Any, ...], dict[str, Any]]] = [
 def test_gradients_are_those_of_the_cpu(dtype: torch.dtype, n_zeros: int) -> None:
     """Each form of the call, without and with zeros, and the gradient of the gradient."""
     torch.manual_seed(0)
-    for shape, args, kwargs in SHAPES:
+    for name, shape, args, kwargs in CALLS:
         if dtype.is_complex and kwargs.get("dtype") is torch.float64:
             continue  # PyTorch warns of the lost imaginary part
         x = torch.randn(shape, dtype=dtype)
@@ -39,21 +37,25 @@ def test_gradients_are_those_of_the_cpu(dtype: torch.dtype, n_zeros: int) -> Non
         def twice(
             x: torch.Tensor,
             weights: torch.Tensor,
-            prod: Callable[..., torch.Tensor],
+            product: Callable[..., torch.Tensor],
             args: tuple[Any, ...] = args,
             kwargs: dict[str, Any] = kwargs,
         ) -> list[torch.Tensor]:
             x = x.requires_grad_()
-            found = prod(x, *args, **kwargs)
-            ones = torch.ones_like(found)
-            (first,) = torch.autograd.grad(found, x, ones, create_graph=True)
-            return [found, first, *torch.autograd.grad(first + 0 * x, x, weights)]
+            result = product(x, *args, **kwargs)
+            ones = torch.ones_like(result)
+            (alone,) = torch.autograd.grad(result, x, ones, retain_graph=True)
+            (first,) = torch.autograd.grad(result, x, ones, create_graph=True)
+            second = torch.autograd.grad(first + 0 * x, x, weights)
+            return [result, alone, first, *second]
 
-        expected = twice(x.clone(), weights, torch.prod)
+        expected = twice(x.clone(), weights, getattr(torch, name))
         with gpulab.virtual_gpu("H200"):
-            got = twice(x.cuda(), weights.cuda(), torch.Tensor.prod)
-            for one, other in zip(got, expected, strict=True):
-                torch.testing.assert_close(one.cpu(), other, equal_nan=True, rtol=0.02, atol=0.02)
+            on_device = twice(x.cuda(), weights.cuda(), getattr(torch.Tensor, name))
+            for tensor, other in zip(on_device, expected, strict=True):
+                torch.testing.assert_close(
+                    tensor.cpu(), other, equal_nan=True, rtol=0.02, atol=0.02
+                )
 
 
 def test_backward_waits_for_the_count_of_zeros() -> None:
