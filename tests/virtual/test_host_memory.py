@@ -81,7 +81,9 @@ def test_a_virtual_gpu_that_is_dropped_frees_its_memory() -> None:
         before = resident_bytes()
         for _ in range(2):
             with gpulab.virtual_gpu("H200", first_use=False):
-                torch.ones(N, device="cuda").sum().item()
+                kept = torch.ones(N, device="cuda")
+                assert kept.sum().item() == N
+        del kept  # after its virtual GPU
         assert resident_bytes() - before < 48 * MIB
     finally:
         gc.enable()

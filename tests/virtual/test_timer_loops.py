@@ -117,7 +117,9 @@ def test_pytorchs_timer_takes_few_readings_of_a_long_call(
             monkeypatch.setattr(_timer_loops, "_ENOUGH_S", enough_s)
             lengths.clear()
             timer = TorchTimer("work()", globals={"work": work})
+            start_s = time.perf_counter()
             found = timer.blocked_autorange(min_run_time=3)
+            assert time.perf_counter() - start_s >= sum(found.raw_times)
             assert len(found.raw_times) == 12
             assert lengths.count(found.number_per_run) == n_taken  # one to find the number
             medians.append(found.median)

@@ -1,11 +1,9 @@
 """Accept a number as a virtual GPU, where PyTorch's C++ would look for a real accelerator."""
 
-import copyreg
 from typing import Any
 
 import torch
 
-from gpulab.core.interrupts import Undo
 from gpulab.core.torch_private import C_nn, parse_to
 from gpulab.virtual._streams import index_of
 from gpulab.virtual.simulator import Machine, active, is_entered
@@ -71,23 +69,3 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch, {"device": _NumberedDevice, "set_default_device": set_default_device}),
         (C_nn, {"_parse_to": parse}),
     ]
-
-
-def install(machine: Machine, undo: Undo) -> None:  # noqa: ARG001 # as the other patches
-    """Register how to pickle a device, until ``undo`` is closed."""
-    # pickle looks the class up by its name and checks that it is the same object, but
-    # torch.device is the replacement now.
-    undo.callback(_put_reducer, copyreg.dispatch_table.get(_DEVICE))
-    _put_reducer(_reduce)
-
-
-def _reduce(device: torch.device) -> tuple[Any, ...]:
-    parts = (device.type,) if device.index is None else (device.type, device.index)
-    return _NumberedDevice, parts
-
-
-def _put_reducer(reducer: Any) -> None:
-    if reducer is None:
-        copyreg.dispatch_table.pop(_DEVICE, None)
-    else:
-        copyreg.dispatch_table[_DEVICE] = reducer

@@ -2,10 +2,11 @@
 
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from gpulab.core.torch_private import DeviceContext, function_modes
 from gpulab.core.tracebacks import ends_at_the_call
@@ -84,26 +85,17 @@ def _from_numbers(original: Any, data: Any, dtype: Any) -> torch.Tensor:
     try:
         result: torch.Tensor = original(data, dtype=dtype)
     except (RuntimeError, TypeError, ValueError) as error:
-        dtypes: set[torch.dtype] = set()
-        numbers = _read(data, dtypes)
+        leaves = tree_leaves(data)
+        dtypes = {item.dtype for item in leaves if isinstance(item, VirtualTensor)}
         if not dtypes:
             raise error.with_traceback(None) from None
-        result = original(numbers, dtype=dtype or _common(dtypes))
+        on_host = [item for item in leaves if not isinstance(item, VirtualTensor)]
+        if on_host:
+            dtypes.add(original(on_host, dtype=None).dtype)
+        numbers = tree_map_only(VirtualTensor, VirtualTensor.item, data)
+        # PyTorch promotes the types of all elements, as it does for an operator on tensors.
+        result = original(numbers, dtype=dtype or reduce(torch.promote_types, dtypes))
     return result
-
-
-def _read(data: Any, dtypes: set[torch.dtype]) -> Any:
-    if isinstance(data, VirtualTensor):
-        dtypes.add(data.dtype)
-        return data.item()
-    if isinstance(data, (list, tuple)):
-        return [_read(item, dtypes) for item in data]
-    return data
-
-
-def _common(dtypes: set[torch.dtype]) -> torch.dtype | None:
-    # If there are several types, PyTorch chooses by the numbers.
-    return next(iter(dtypes)) if len(dtypes) == 1 else None
 
 
 def _as_tensor(machine: Machine, original: Any) -> Callable[..., Any]:

@@ -116,7 +116,7 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     ):
         if module is not None:
             _replace_class(module, name, base, replaced, undo)
-    for feature in (_autocast, _device_numbers, _switches):
+    for feature in (_autocast, _switches):
         feature.install(machine, undo)
     steps = OptimizerSteps(replaced, undo)
     _python_cost.install(machine, steps)

@@ -118,6 +118,18 @@ def test_wrong_uses_of_a_graph_raise_in_pytorchs_words(
 
 
 @pytest.mark.usefixtures("gpu")
+def test_a_replay_writes_nothing_of_later_tensors() -> None:
+    """After a capture its stream allocates outside of the graph's pool."""
+    x, stream, graph = torch.ones(3, device="cuda"), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        doubled = (x + 1) * 2  # the sum has memory of the pool, which is free again
+    with torch.cuda.stream(stream):
+        later = torch.full((3,), 7.0, device="cuda")
+        graph.replay()
+        assert (later.tolist(), doubled.tolist()) == ([7.0] * 3, [4.0] * 3)
+
+
+@pytest.mark.usefixtures("gpu")
 def test_a_graph_is_captured_once() -> None:
     """A second capture into one graph raises PyTorch's message."""
     x = torch.ones(3, device="cuda")

@@ -1,5 +1,6 @@
 """Factories put their tensors on the device that is asked for, or on the default device."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -63,6 +64,22 @@ def test_a_tensor_of_a_tensor_is_a_copy() -> None:
     assert (copied.is_cuda, copied.data_ptr() == x.data_ptr()) == (True, False)
     with pytest.warns(UserWarning, match="To copy construct from a tensor"):
         assert torch.tensor(x, device="cpu").device == torch.device("cpu")
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("name", ["tensor", "as_tensor", "asarray"])
+def test_numbers_of_the_device_have_the_types_that_they_have_on_the_host(name: str) -> None:
+    """In a list, tensors of one element and plain numbers are promoted as on the CPU."""
+    make = getattr(torch, name)
+    kinds = (torch.float16, torch.float64, torch.int32, torch.bool)
+    for first, second in itertools.product(kinds, [*kinds, None]):
+        other: list[object] = [2.5, 2] if second is None else [torch.ones((), dtype=second)]
+        for number in other:
+            one = torch.ones((), dtype=first)
+            expected = make([[one], [number]], device="cpu")
+            moved = number.cuda() if isinstance(number, torch.Tensor) else number
+            on_device = make([[one.cuda()], [moved]], device="cuda")
+            torch.testing.assert_close(on_device.cpu(), expected, rtol=0, atol=0)
 
 
 @pytest.mark.usefixtures("gpu")
