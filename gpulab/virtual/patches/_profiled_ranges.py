@@ -127,7 +127,6 @@ class HostProfiler:
         self._with_shapes = with_shapes
         self._with_flops = with_flops
         self._read_stack = read_stack
-        self._is_running = False
         self._n_unseen = 0
         self._start_ns = host.now_ns
         self.calls: list[ProfiledCall] = []
@@ -137,13 +136,9 @@ class HostProfiler:
     def start(self) -> None:
         """Start PyTorch's profiler."""
         start_profiler_list(with_shapes=self._with_shapes, with_flops=self._with_flops)
-        self._is_running = True
 
     def stop(self) -> list[ProfiledRange]:
         """Stop it, and return all ranges with virtual times, each before those inside it."""
-        if not self._is_running:
-            return []
-        self._is_running = False
         reading = _Reading(self.calls)
         for entry in stop_profiler_list():
             reading.take(entry)

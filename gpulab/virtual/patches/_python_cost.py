@@ -132,11 +132,11 @@ def _parameters_by_way(optimizer: Any) -> Counter[str]:
 def _way(group: dict[str, Any], parameters: list[Any]) -> str:
     """Return how PyTorch updates the parameters of a group: as asked, or at once on a GPU."""
     # The rule of torch.optim.optimizer._default_to_fused_or_foreach in torch 2.13: without an
-    # argument, foreach is used if all parameters are on a GPU, and never with differentiable=True.
+    # argument, foreach is used if all parameters are on a GPU.
     loop, at_once, fused = _WAYS
     if group.get("fused"):
         return fused
     if group.get("foreach") is not None:
         return at_once if group["foreach"] else loop
     is_at_once = "foreach" in group and all(item.is_cuda for item in parameters)
-    return at_once if is_at_once and not group.get("differentiable") else loop
+    return at_once if is_at_once else loop

@@ -94,6 +94,7 @@ class ProfilerSession:
 
     def begin(self) -> None:
         """Begin to record."""
+        self._host.start()
         try:
             self._watching.enter_context(self._records)
             self._watching.enter_context(observing(self._host.observe))
@@ -102,7 +103,6 @@ class ProfilerSession:
             if self._has_memory:
                 for gpu in self._machine.gpus:
                     self._watch_memory(gpu.index, gpu.memory.usage)
-            self._host.start()
         except BaseException:
             self.abandon()
             raise

@@ -73,6 +73,7 @@ def test_memory_for_values_is_limited_and_small_tensors_still_fit() -> None:
         held[1].zero_()  # a write to the whole tensor gives it values, now that there is room
         held[0].zero_()  # its bytes are counted already
         assert [tensor.has_values for tensor in held] == [True, True, False]
+        assert virtual.machine.value_bytes == 16 << 20
         held.clear()
         assert virtual.machine.value_bytes == 0
 

@@ -27,6 +27,7 @@ def test_an_event_of_the_host_is_torchs_own() -> None:
 @pytest.mark.usefixtures("gpu")
 def test_a_stream_equals_another_handle_to_it() -> None:
     """Handles to one stream are equal; asking for the current one takes the host 1.3 µs."""
+    assert host_ns(lambda: torch.Stream("cuda")) == HostCosts().stream_create_ns
     stream = torch.Stream("cuda")
     with stream as entered:
         assert entered is stream

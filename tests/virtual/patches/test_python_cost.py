@@ -45,9 +45,9 @@ def test_each_hook_costs_a_call(host: Host) -> None:
     assert cost_ns(host, lambda: module(x)) == COSTS["module"] + 3 * COSTS["hook"]
 
 
-def parameters(n: int) -> list[nn.Parameter]:
+def parameters(n: int, device: str = "cuda") -> list[nn.Parameter]:
     """Return parameters with gradients, and one without."""
-    made = [nn.Parameter(torch.zeros(2, device="cuda")) for _ in range(n + 1)]
+    made = [nn.Parameter(torch.zeros(2, device=device)) for _ in range(n + 1)]
     for item in made[:n]:
         item.grad = torch.zeros_like(item)
     return made
@@ -55,20 +55,21 @@ def parameters(n: int) -> list[nn.Parameter]:
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("options", "device", "expected"),
     [
-        ({"foreach": False}, "parameter in a loop"),
-        ({"foreach": True}, "parameter at once"),
-        ({}, "parameter at once"),
-        ({"fused": True}, "parameter fused"),
+        ({"foreach": False}, "cuda", "parameter in a loop"),
+        ({"foreach": True}, "cuda", "parameter at once"),
+        ({}, "cuda", "parameter at once"),
+        ({}, "cpu", "parameter in a loop"),
+        ({"fused": True}, "cuda", "parameter fused"),
     ],
 )
 def test_a_step_costs_a_start_and_each_parameter_with_a_gradient(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], expected: str
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, bool], device: str, expected: str
 ) -> None:
     """A step costs one start and, for each parameter with a gradient, what its path costs."""
     charged: dict[str, int] = {}
-    optimizer: Any = torch.optim.SGD(parameters(5), lr=0.1, **options)
+    optimizer: Any = torch.optim.SGD(parameters(5, device), lr=0.1, **options)
     monkeypatch.setattr(Host, "charge", lambda _, what, n=1: charged.update({what: n}))
     optimizer.step()
     by_path = {name: n for name, n in charged.items() if name.startswith("parameter ")}

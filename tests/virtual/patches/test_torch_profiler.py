@@ -122,6 +122,7 @@ def test_shapes_flops_stacks_and_memory() -> None:
     assert row.input_shapes == [[64, 32], [32, 64]]
     assert row.flops == 2 * 64 * 32 * 64
     assert row.device_memory_usage == product.nbytes
+    assert not hasattr(found.profiler.kineto_results.events()[0], "a_name_of_a_later_torch")
     stack = events(found, "aten::mm")[0].stack
     assert Path(__file__).name in stack[0]
 
