@@ -22,7 +22,7 @@ from gpulab.virtual._freed_memory import return_freed_memory
 from gpulab.virtual._replaced import Replaced
 from gpulab.virtual._self_check import failures
 from gpulab.virtual.dispatch import VirtualMode
-from gpulab.virtual.patches import abandon_captures, install
+from gpulab.virtual.patches import install
 from gpulab.virtual.simulator import (
     MODEL_HOST,
     Machine,
@@ -225,11 +225,7 @@ class VirtualGpu:
             raise
 
     def _remove(self) -> None:
-        # A capture that is still open would make the next context fail.
-        try:
-            abandon_captures(self.machine)
-        finally:
-            self._undo.close()
+        self._undo.close()
         for gpu in self.machine.gpus:
             if not gpu.device.n_pending:
                 gpu.memory.drop_unused_values()

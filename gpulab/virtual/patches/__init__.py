@@ -1,11 +1,6 @@
 """Replace names of ``torch.cuda`` and related modules by the virtual GPU's, and restore them."""
 
-from gpulab.virtual.patches._cuda_graphs import abandon_captures
 from gpulab.virtual.patches._torch_compile import NotCompiledWarning
 from gpulab.virtual.patches._torch_cuda import install
 
-__all__ = [
-    "NotCompiledWarning",
-    "abandon_captures",
-    "install",
-]
+__all__ = ["NotCompiledWarning", "install"]

@@ -83,7 +83,7 @@ class GraphBase:
         if capture is None:
             raise machine.cuda_error("CUDA error: operation failed: no capture is under way")
         # Before the checks: a capture that fails ends, too, or no other could ever start.
-        self.draws = abandon_captures(machine)
+        self.draws = abandon_capture(machine)
         failure = capture.failure
         if failure is None and machine.gpu.stream is not capture.origin:
             failure = "stream was not the one that the capture began on"
@@ -155,7 +155,7 @@ def is_capturing(machine: Machine) -> bool:
     return machine.capture is not None and machine.capture.has(machine.gpu.stream)
 
 
-def abandon_captures(machine: Machine) -> list[tuple[Philox, int]]:
+def abandon_capture(machine: Machine) -> list[tuple[Philox, int]]:
     """Stop a capture that is under way, and return its use of random numbers.
 
     Returns

@@ -15,23 +15,17 @@ class _FrontType(type(torch.Generator)):  # type: ignore[misc] # torch's metacla
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is not Generator:
-            return super().__call__(*args, **kwargs)
         device = _device_asked_for(*args, **kwargs)
         if device is None or device.type != "cuda":
             return TorchGenerator(*args, **kwargs)
         return VirtualGenerator(device)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        if cls is Generator:
-            return isinstance(instance, TorchGenerator)
-        return bool(super().__instancecheck__(instance))
+        return isinstance(instance, TorchGenerator)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        if cls is Generator:
-            # Both kinds of generators derive from PyTorch's own class, and not from this one.
-            return issubclass(subclass, TorchGenerator)
-        return bool(super().__subclasscheck__(subclass))
+        # Both kinds of generators derive from PyTorch's own class, and not from this one.
+        return issubclass(subclass, TorchGenerator)
 
 
 class Generator(torch.Generator, metaclass=_FrontType):

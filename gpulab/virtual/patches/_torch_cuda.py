@@ -122,8 +122,10 @@ def install(machine: Machine, replaced: Replaced, undo: Undo) -> None:
     _python_cost.install(machine, steps)
     _torch_compile.keep_unloaded(steps, undo)
     _late_imports.install(machine, replaced, undo)
-    # Last, so that undo ends a profiler session of the program before anything else is restored.
+    # Last, so that undo ends a profiler session and a capture of the program before anything else
+    # is restored.
     _torch_profiler.install(machine, replaced, undo)
+    undo.callback(_cuda_graphs.abandon_capture, machine)
 
 
 def _replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:

@@ -6,7 +6,6 @@ from gpulab.virtual.tensors._storage import (
     Reference,
     Storage,
     TensorLayout,
-    Values,
     layout,
     layout_of,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "Reference",
     "Storage",
     "TensorLayout",
-    "Values",
     "VirtualTensor",
     "cuda_device",
     "device_access",

@@ -211,3 +211,14 @@ def test_an_error_of_the_program_ends_the_capture(gpu: VirtualGpu) -> None:
     ):
         capture(lambda: 1 / 0)
     assert gpu.machine.capture is None
+
+
+def test_a_capture_that_is_left_open_ends_with_the_context() -> None:
+    """The next context of the GPU, such as the next cell of a notebook, can launch and capture."""
+    gpu = gpulab.virtual_gpu("H200", first_use=False)
+    with gpu, torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda.CUDAGraph().capture_begin()
+    with gpu:
+        x = torch.ones(3, device="cuda")
+        capture(lambda: x.add_(1)).replay()
+        assert x.tolist() == [2.0] * 3
