@@ -1,0 +1,83 @@
+"""Calls take about as long as an H200 recorded, and launch as many kernels.
+
+The surfaces of efficiencies were fitted to these calls, so a wrong coordinate, tile or constant
+makes them miss. The rules for kernels follow the driver's records of the same calls.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+
+import gpulab
+from benchmarks.common.device_records import busy_us, profiled
+from benchmarks.common.folders import RECORDINGS
+from benchmarks.fidelity.recorded import makers
+from benchmarks.fidelity.workload import SAMPLED, Workload
+
+# So many calls of each kind and recording, evenly spaced.
+N_OF_A_KIND = 4
+# Their results depend on values; the others are quicker without.
+NEED_VALUES = {"counted", "selected"}
+# Its small steps follow rules of libraries that are not published.
+FACTORIZATIONS = "factored"
+
+Answer = tuple[float, bool | None]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, list[Answer]]:
+    """Return for each kind of call its times by the recorded ones, and if the kernels are right.
+
+    None means that the recording has no kernels.
+    """
+    by_kind = defaultdict(list)
+    for name in ("h200-wide", "h200-dense", "h200-focused"):
+        recording = json.loads((RECORDINGS / f"{name}.json").read_text("utf-8"))
+        for kind in recording["calls"]:
+            by_kind[kind] += answers_of(kind, recording)
+    return by_kind
+
+
+def answers_of(kind: str, recording: dict[str, Any]) -> Iterator[Answer]:
+    """Run some recorded calls of a kind on the virtual GPU, and compare them."""
+    (make,) = (make for make in makers() if make.__name__ == kind)
+    columns, rows = recording["calls"][kind]["columns"], recording["calls"][kind]["rows"]
+    n_parameters = columns.index("dtype")
+    limit = 1 << 27 if kind in NEED_VALUES else 0
+    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
+        for values in rows[:: len(rows) // N_OF_A_KIND]:
+            row = dict(zip(columns, values, strict=True))
+            parameters = dict(zip(columns[:n_parameters], values, strict=False))
+            workload = Workload(SAMPLED, "", make, row["dtype"], parameters)
+            with workload.precision():
+                work = workload.build()
+                work()
+                records = profiled(work)
+            is_right = None
+            if "sequence" in row:
+                kernels = recording["sequences"][row["sequence"]]
+                n_kernels = sum(n for n, at in kernels if "Mem" not in recording["kernels"][at])
+                is_right = n_kernels == sum("Mem" not in record.name for record in records)
+            yield busy_us(records) / row["hot_us"], is_right
+
+
+def test_calls_take_as_long_as_recorded(answers: dict[str, list[Answer]]) -> None:
+    """Half of all calls miss by at most 3 %, and half of the calls of each kind by 13 %."""
+    errors = {kind: [abs(ratio - 1) for ratio, _ in rows] for kind, rows in answers.items()}
+    assert median(error for each in errors.values() for error in each) < 0.03
+    far = {kind for kind, each in errors.items() if median(each) > 0.13}
+    assert far <= {FACTORIZATIONS}
+
+
+def test_calls_launch_as_many_kernels_as_recorded(answers: dict[str, list[Answer]]) -> None:
+    """Nine in ten of all calls do, and some of each kind."""
+    known = {
+        kind: [is_right for _, is_right in rows if is_right is not None]
+        for kind, rows in answers.items()
+    }
+    assert fmean(is_right for each in known.values() for is_right in each) > 0.88
+    assert not {kind for kind, each in known.items() if each and not any(each)}
