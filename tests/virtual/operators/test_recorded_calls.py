@@ -7,7 +7,7 @@ makes them miss. The rules for kernels follow the driver's records of the same c
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import pytest
@@ -18,12 +18,27 @@ from benchmarks.common.folders import RECORDINGS
 from benchmarks.fidelity.recorded import makers
 from benchmarks.fidelity.workload import SAMPLED, Workload
 
-# So many calls of each kind and recording, evenly spaced.
-N_OF_A_KIND = 4
+# About so many calls of each kind and recording, evenly spaced.
+N_OF_A_KIND = 8
 # Their results depend on values; the others are quicker without.
 NEED_VALUES = {"counted", "selected"}
-# Its small steps follow rules of libraries that are not published.
-FACTORIZATIONS = "factored"
+# How many of the calls launch another number of kernels than the H200 did. Lower it if a rule gets
+# better.
+N_OTHERS = {
+    "compared_backward": 2,
+    "conv": 1,
+    "conv_gradient": 5,
+    "drawn_rows": 1,
+    "factored": 3,
+    "indexed_places": 1,
+    "normalized_gradient": 3,
+    "ordered": 2,
+    "ordered_rows": 2,
+    "other_conv": 6,
+    "pairs": 2,
+    "resized_gradient": 2,
+    "turned_matmul": 1,
+}
 
 Answer = tuple[float, bool | None]
 
@@ -65,19 +80,16 @@ def answers_of(kind: str, recording: dict[str, Any]) -> Iterator[Answer]:
             yield busy_us(records) / row["hot_us"], is_right
 
 
+@pytest.mark.slow  # runs 700 calls
 def test_calls_take_as_long_as_recorded(answers: dict[str, list[Answer]]) -> None:
-    """Half of all calls miss by at most 3 %, and half of the calls of each kind by 13 %."""
+    """Half of all calls miss by at most 3 %, and half of the calls of each kind by 10 %."""
     errors = {kind: [abs(ratio - 1) for ratio, _ in rows] for kind, rows in answers.items()}
     assert median(error for each in errors.values() for error in each) < 0.03
-    far = {kind for kind, each in errors.items() if median(each) > 0.13}
-    assert far <= {FACTORIZATIONS}
+    assert {kind for kind, each in errors.items() if median(each) > 0.1} <= {"counted"}
 
 
+@pytest.mark.slow  # as above
 def test_calls_launch_as_many_kernels_as_recorded(answers: dict[str, list[Answer]]) -> None:
-    """Nine in ten of all calls do, and some of each kind."""
-    known = {
-        kind: [is_right for _, is_right in rows if is_right is not None]
-        for kind, rows in answers.items()
-    }
-    assert fmean(is_right for each in known.values() for is_right in each) > 0.88
-    assert not {kind for kind, each in known.items() if each and not any(each)}
+    """Only where a library chooses by rules that it does not publish, some numbers differ."""
+    n_wrong = {kind: sum(is_right is False for _, is_right in answers[kind]) for kind in answers}
+    assert {kind: n for kind, n in n_wrong.items() if n > N_OTHERS.get(kind, 0)} == {}
