@@ -92,7 +92,7 @@ def convolution(call: OperatorCall) -> Coordinates:
     x, weight = call.reads[0], call.reads[1]
     padding, is_transposed = call.args[4], call.args[6]
     others = (
-        float(max(padding, default=0)),
+        float(max(padding)),
         "transposed" if is_transposed else f"{len(x.sizes)} dimensions",
         log2_size(x.sizes[1] // max(1, weight.sizes[1])),
         _library(x, weight, call.args[8], call.args[3]),

@@ -18,16 +18,17 @@ from benchmarks.common.folders import RECORDINGS
 from benchmarks.fidelity.recorded import makers
 from benchmarks.fidelity.workload import SAMPLED, Workload
 
-# About so many calls of each kind and recording, evenly spaced.
+# About so many calls of each kind and recording, evenly spaced. Convolutions have the most rules.
 N_OF_A_KIND = 8
+N_OF_OTHER_KINDS = {"conv": 80, "conv_gradient": 80}
 # Their results depend on values; the others are quicker without.
 NEED_VALUES = {"counted", "selected"}
 # How many of the calls launch another number of kernels than the H200 did. Lower it if a rule gets
 # better.
 N_OTHERS = {
     "compared_backward": 2,
-    "conv": 1,
-    "conv_gradient": 5,
+    "conv": 15,
+    "conv_gradient": 40,
     "drawn_rows": 1,
     "factored": 3,
     "indexed_places": 1,
@@ -64,7 +65,7 @@ def answers_of(kind: str, recording: dict[str, Any]) -> Iterator[Answer]:
     n_parameters = columns.index("dtype")
     limit = 1 << 27 if kind in NEED_VALUES else 0
     with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=limit):
-        for values in rows[:: len(rows) // N_OF_A_KIND]:
+        for values in rows[:: len(rows) // N_OF_OTHER_KINDS.get(kind, N_OF_A_KIND)]:
             row = dict(zip(columns, values, strict=True))
             parameters = dict(zip(columns[:n_parameters], values, strict=False))
             workload = Workload(SAMPLED, "", make, row["dtype"], parameters)
@@ -80,12 +81,14 @@ def answers_of(kind: str, recording: dict[str, Any]) -> Iterator[Answer]:
             yield busy_us(records) / row["hot_us"], is_right
 
 
-@pytest.mark.slow  # runs 700 calls
+@pytest.mark.slow  # runs 1,100 calls
 def test_calls_take_as_long_as_recorded(answers: dict[str, list[Answer]]) -> None:
-    """Half of all calls miss by at most 3 %, and half of the calls of each kind by 10 %."""
-    errors = {kind: [abs(ratio - 1) for ratio, _ in rows] for kind, rows in answers.items()}
-    assert median(error for each in errors.values() for error in each) < 0.03
-    assert {kind for kind, each in errors.items() if median(each) > 0.1} <= {"counted"}
+    """In the median most kinds of calls miss by at most 3 %, and each by at most 10 %."""
+    errors = {
+        kind: median(abs(ratio - 1) for ratio, _ in of_kind) for kind, of_kind in answers.items()
+    }
+    assert median(errors.values()) < 0.03
+    assert {kind for kind, error in errors.items() if error > 0.1} <= {"counted"}
 
 
 @pytest.mark.slow  # as above
