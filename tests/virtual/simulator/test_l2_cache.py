@@ -104,7 +104,7 @@ def test_the_oldest_results_are_evicted_first() -> None:
 def test_results_that_are_written_again_become_the_latest() -> None:
     """After that the other ones are the oldest, and all of them are evicted."""
     cache = L2Cache(L2_BYTES)
-    for address in (TIMED, OTHER, TIMED):
+    for address in (OTHER, TIMED, OTHER, TIMED):
         cache.serve(writes(address, 10 * MB))
     assert cache.serve(reads(FLUSH, 30 * MB)).late_bytes == 10_200_000
     cache.serve(writes(OTHER, 1 * MB))  # evicts 34 % of its size from the 9.8 MB of the others
