@@ -6,6 +6,8 @@ surface predicts a fifth of the workloads after a fit to the other four fifths.
 """
 
 import json
+import zlib
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +36,7 @@ from gpulab.core.errors import NoValuesError
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic
 from gpulab.virtual.simulator import _device
-from gpulab.virtual.simulator.costs import SurfacePoint, _kernel_cost, duration_ns, packed
+from gpulab.virtual.simulator.costs import SurfacePoint, _kernel_cost, duration_ns
 from gpulab.virtual.simulator.costs._efficiency_surfaces import NO_CORRECTION, correction
 
 SURFACES = Path(gpulab.__file__).with_name("data") / "efficiencies.json"
@@ -162,6 +164,13 @@ def written(points: Points, fit: Fit) -> dict[str, Any]:
         "most": points.y.max(axis=0).round(DIGITS).tolist(),
         "rows": packed(table),
     }
+
+
+def packed(table: Numbers) -> str:
+    """Return a table of whole numbers as a compressed text, for the file of surfaces."""
+    # By columns: neighbours in a column are similar, so they compress better.
+    columns = np.ascontiguousarray(table.T.astype("<i4"))
+    return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
 
 
 def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]) -> None:

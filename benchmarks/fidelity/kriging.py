@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gpulab.virtual.simulator.costs import Coordinate, difference, nearness
+from gpulab.virtual.simulator.costs import Coordinate
+from gpulab.virtual.simulator.costs._efficiency_surfaces import difference, nearness
 
 N_KERNELS = 3
 UNITS, DIGITS = 100, 4  # coordinates are stored in hundredths, other numbers with four digits

@@ -6,7 +6,6 @@ of a call: FLOPs, bytes, rows, tiles, and the point on the surfaces of measured 
 """
 
 from gpulab.virtual.operators._host_reads import MASKS, HostRead, When
-from gpulab.virtual.operators._index_ranges import IndexRange
 from gpulab.virtual.operators._lowering import libraries_used, lower
 from gpulab.virtual.operators._model import USE_DENSE, Autocast, DryRun, OperatorModel
 from gpulab.virtual.operators._models import MODELS, OWN_MODELS
@@ -26,7 +25,6 @@ __all__ = [
     "CallArguments",
     "DryRun",
     "HostRead",
-    "IndexRange",
     "Operator",
     "OperatorCall",
     "OperatorModel",

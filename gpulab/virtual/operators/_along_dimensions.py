@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from gpulab.virtual.operators import _index_coordinates as indexing
-from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._argument_checks import (
     HALVES,
     NOT_FLOATING,
@@ -129,15 +127,12 @@ def _fourier(call: OperatorCall) -> KernelWork:
     return call.work("fourier", before=before)
 
 
-_EXTREME = ("extreme", reductions.reduction)
-_SELECTION = ("selection", indexing.selected)
-_ORDER = ("order", reductions.ordered)
 _LENGTHS = HostRead(When.BEFORE, lambda call: call("lengths") is not None and not call("unsafe"))
 _PLACES = HostRead(When.BEFORE, has_sorter)
 _SUM = OperatorModel(lowering=_reduction, autocast=Autocast.FLOAT32_RESULT)
 _MEDIAN = OperatorModel(
     lowering=_sort,
-    surface=_ORDER,
+    surface="order",
     checks=(check_median,),
     nondeterministic=Alert(
         "median CUDA with indices output", lambda call: call("dim") is not None
@@ -149,14 +144,12 @@ MODELS: Models = {
     "sum prod linalg_vector_norm": _SUM,
     "logsumexp": replace(_SUM, autocast=Autocast.FLOAT32),
     "norm": replace(_SUM, autocast=Autocast.NORM),
-    "max min argmax argmin aminmax": OperatorModel(lowering=_reduction, surface=_EXTREME),
-    "var std var_mean std_mean": OperatorModel(
-        lowering=_reduction, surface=("variance", reductions.reduction)
-    ),
+    "max min argmax argmin aminmax": OperatorModel(lowering=_reduction, surface="extreme"),
+    "var std var_mean std_mean": OperatorModel(lowering=_reduction, surface="variance"),
     # Measured as operators of their kinds, though not themselves.
-    "trace": OperatorModel(surface=("reduction", reductions.reduction), widens_bool=True),
+    "trace": OperatorModel(surface="reduction", widens_bool=True),
     "dist": OperatorModel(
-        surface=("reduction", reductions.reduction),
+        surface="reduction",
         autocast=Autocast.FLOAT32,
         host_numbers=("other",),
     ),
@@ -172,45 +165,45 @@ MODELS: Models = {
     "logcumsumexp cummax cummin": OperatorModel(lowering=_scan),
     # Order
     "sort argsort msort": OperatorModel(lowering=_sort),
-    "topk": OperatorModel(lowering=_topk, surface=("topk", reductions.largest_few)),
-    "kthvalue": OperatorModel(lowering=_sort, surface=_ORDER),
+    "topk": OperatorModel(lowering=_topk, surface="topk"),
+    "kthvalue": OperatorModel(lowering=_sort, surface="order"),
     "median": replace(_MEDIAN, widens_bool=True),
     "nanmedian": _MEDIAN,
     "mode": OperatorModel(
         lowering=_sort,
-        surface=_ORDER,
+        surface="order",
         host_reads=(HostRead(When.AFTER, has_long_rows),),
     ),
-    "_unique": OperatorModel(surface=_SELECTION, host_reads=(COUNT,)),
-    "_unique2": OperatorModel(lowering=_sort, surface=_SELECTION, host_reads=(COUNT,)),
-    "unique_dim": OperatorModel(surface=_SELECTION, host_reads=(BY_THRUST,)),
+    "_unique": OperatorModel(surface="selection", host_reads=(COUNT,)),
+    "_unique2": OperatorModel(lowering=_sort, surface="selection", host_reads=(COUNT,)),
+    "unique_dim": OperatorModel(surface="selection", host_reads=(BY_THRUST,)),
     "unique_consecutive": OperatorModel(
-        surface=_SELECTION,
+        surface="selection",
         host_reads=(
             replace(COUNT, condition=lambda call: call("dim") is None and has_elements(call)),
             replace(BY_THRUST, condition=lambda call: call("dim") is not None),
         ),
     ),
     "searchsorted": OperatorModel(
-        surface=("search", indexing.searched),
+        surface="search",
         host_reads=(_PLACES, replace(_PLACES, check=check_sorter)),  # the least and the largest
     ),
-    "bucketize": OperatorModel(surface=("search", indexing.searched)),
+    "bucketize": OperatorModel(surface="search"),
     "isin": OperatorModel(
-        surface=("search", indexing.searched),
+        surface="search",
         # How many of the elements differ, and how many of the test elements.
         host_reads=(HostRead(When.BEFORE, is_sorted),) * 2,
     ),
     # Results whose size depends on values
-    "nonzero masked_select": OperatorModel(surface=_SELECTION, host_reads=(SIZE,)),
-    "equal": OperatorModel(host_numbers=(), surface=_SELECTION, host_reads=(SIZE,)),
+    "nonzero masked_select": OperatorModel(surface="selection", host_reads=(SIZE,)),
+    "equal": OperatorModel(host_numbers=(), surface="selection", host_reads=(SIZE,)),
     "bincount": OperatorModel(
-        surface=_SELECTION,
+        surface="selection",
         host_reads=(COUNT,),
         nondeterministic=Alert("_bincount_cuda", lambda call: call("weights") is not None),
     ),
     "histc": OperatorModel(
-        surface=_SELECTION,
+        surface="selection",
         checks=(refuse("histc", HALVES),),
         host_reads=(
             HostRead(
@@ -235,7 +228,7 @@ MODELS: Models = {
     ),
     # A draw for each row
     "multinomial": OperatorModel(
-        surface=("multinomial", reductions.along),
+        surface="multinomial",
         n_inside=10,
         checks=(check_multinomial,),
         may_find_wrong_values=True,

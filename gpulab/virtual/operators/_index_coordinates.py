@@ -4,17 +4,17 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._elementwise_coordinates import (
-    dtype_name,
-    log2_alignment,
-    log2_size,
-)
 from gpulab.virtual.operators._operator_call import (
     Coordinates,
     OperatorCall,
-    Surface,
     largest,
     n_indexed,
+)
+from gpulab.virtual.operators._size_coordinates import (
+    dtype_name,
+    last_size,
+    log2_alignment,
+    log2_size,
 )
 
 
@@ -32,9 +32,9 @@ def indexed(
     index = largest([item for item in others if not item.dtype.is_floating_point] or others)
     values = call.largest_written if is_read else largest(others)
     if call.name == "index_fill":  # the value is a number
-        n, last = n_indexed(call), table.sizes[-1] if table.sizes else 1
+        n, last = n_indexed(call), last_size(table)
     else:
-        n, last = values.n_elements, values.sizes[-1] if values.sizes else 1
+        n, last = values.n_elements, last_size(values)
     row = max(1, n // max(1, index.n_elements))
     width = table.dtype.itemsize
     is_expanded = index.span_bytes < index.n_elements * index.dtype.itemsize
@@ -48,13 +48,13 @@ def indexed(
         float(width),
         dtype_name(table),
         call.name,
-        way_of(call),
+        _way_of(call),
         "expanded" if is_expanded else "whole",
         call.side if call.name in {"gather", "scatter_add", "scatter"} else "",
     )
 
 
-def way_of(call: OperatorCall) -> str:
+def _way_of(call: OperatorCall) -> str:
     """Return what a call does with the values at its index: it writes them, adds them, or else."""
     if any(item.dtype is torch.bool for item in call.reads):
         return "mask"
@@ -71,36 +71,12 @@ def _listed(call: OperatorCall) -> list[Any]:
     return next((list(item) for item in call.args if isinstance(item, (list, tuple))), [])
 
 
-def selected(call: OperatorCall) -> Coordinates:
-    """Return the elements that are looked at and those that are selected."""
-    source = call.reads[0]
-    return (
-        log2_size(source.n_elements),
-        log2_size(call.n_out),
-        float(len(source.sizes)),
-        float(source.dtype.itemsize),
-        call.name,
-        dtype_name(source),
-    )
+def surface_of_index(call: OperatorCall) -> str:
+    """Return the surface of reads by an index, or by a mask."""
+    return "selection" if _way_of(call) == "mask" else "index"
 
 
-def searched(call: OperatorCall) -> Coordinates:
-    """Return how many elements are looked up, and among how many."""
-    sizes = sorted((item.n_elements for item in call.reads), reverse=True)
-    return (
-        log2_size(call.n_out),
-        log2_size(sizes[-1]),
-        float(call.reads[0].dtype.itemsize),
-        call.name,
-    )
-
-
-def surface_of_index(call: OperatorCall) -> Surface | None:
-    """Return the surface of an index by a mask; None for others."""
-    return ("selection", selected) if way_of(call) == "mask" else None
-
-
-def surface_of_index_put(call: OperatorCall) -> Surface | None:
-    """Return the surface of additions by an index; None for other writes."""
+def surface_of_index_put(call: OperatorCall) -> str:
+    """Return the surface of writes by an index, or of additions."""
     # Additions that may meet at one element are sorted first.
-    return ("index add", indexed) if way_of(call) == "add" else None
+    return "index add" if _way_of(call) == "add" else "index write"

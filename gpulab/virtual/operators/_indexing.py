@@ -1,9 +1,7 @@
 """Operators with an index, such as gather and embedding, and their kernels."""
 
 from dataclasses import replace
-from functools import partial
 
-from gpulab.virtual.operators import _index_coordinates as indexing
 from gpulab.virtual.operators._argument_checks import check_scatter_reduce
 from gpulab.virtual.operators._elementwise import elementwise
 from gpulab.virtual.operators._host_reads import (
@@ -13,6 +11,7 @@ from gpulab.virtual.operators._host_reads import (
     has_mask,
     on_device,
 )
+from gpulab.virtual.operators._index_coordinates import surface_of_index, surface_of_index_put
 from gpulab.virtual.operators._index_ranges import (
     along_dimension,
     of_each_dimension,
@@ -48,20 +47,16 @@ def _added(call: OperatorCall) -> KernelWork:
     return call.work("atomic add", n_elements=call.n_in)
 
 
-_READ = partial(indexing.indexed, is_read=True)
-_GRADIENT = partial(indexing.indexed, is_gradient=True)
 _INDEX = OperatorModel(
-    lowering=_indexed_rows("gather"), surface=("index", _READ), index_ranges=of_each_dimension
+    lowering=_indexed_rows("gather"), surface=surface_of_index, index_ranges=of_each_dimension
 )
-_WRITE = OperatorModel(lowering=_index_write, surface=("index write", indexing.indexed))
-_SCATTER = OperatorModel(
-    lowering=_index_write, surface=("scatter", indexing.indexed), index_ranges=along_dimension
-)
+_WRITE = OperatorModel(lowering=_index_write, surface="index write")
+_SCATTER = OperatorModel(lowering=_index_write, surface="scatter", index_ranges=along_dimension)
 # To find out whether the index is right takes about as long as to compute the values.
 _PUT = replace(_WRITE, may_find_wrong_values=True)
 _INDEX_PUT = replace(
     _PUT,
-    surface_by_call=indexing.surface_of_index_put,
+    surface=surface_of_index_put,
     takes_host_indices=True,
     host_numbers=("values",),
 )
@@ -75,18 +70,17 @@ MODELS: Models = {
     # Reads
     "index": replace(
         _INDEX,
-        surface_by_call=indexing.surface_of_index,
         host_reads=(HostRead(When.FOR_SIZE, has_mask),),
         takes_host_indices=True,
     ),
     "_unsafe_index": _INDEX,
     "take": replace(_INDEX, index_ranges=None, may_find_wrong_values=True),
     "gather": OperatorModel(
-        lowering=_indexed_rows("gather"), surface=("gather", _READ), index_ranges=along_dimension
+        lowering=_indexed_rows("gather"), surface="gather", index_ranges=along_dimension
     ),
     "index_select": OperatorModel(
         lowering=_indexed_rows("rows"),
-        surface=("index_select", _READ),
+        surface="index_select",
         index_ranges=along_dimension,
     ),
     # Writes
@@ -116,11 +110,11 @@ MODELS: Models = {
     ),
     # Embeddings
     "embedding": OperatorModel(
-        lowering=_indexed_rows("rows"), surface=("embedding", _READ), index_ranges=of_rows
+        lowering=_indexed_rows("rows"), surface="embedding", index_ranges=of_rows
     ),
     "embedding_dense_backward": OperatorModel(
         lowering=_added,
-        surface=("embedding backward", _GRADIENT),
+        surface="embedding backward",
         index_ranges=of_gradient_rows,
     ),
     "embedding_renorm": OperatorModel(may_find_wrong_values=True),

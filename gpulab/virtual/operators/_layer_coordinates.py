@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.operators._elementwise_coordinates import (
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall
+from gpulab.virtual.operators._size_coordinates import (
     VECTOR,
     dtype_name,
     log2_alignment,
     log2_size,
 )
-from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
 from gpulab.virtual.tensors import TensorLayout
 
 _FEW_CHANNELS_BYTES = 16
@@ -57,10 +57,12 @@ def normalizes_by_cudnn(x: TensorLayout, weight: Any) -> bool:  # a stand-in or 
     return x.dtype is not torch.bfloat16 and weight.dtype in {torch.float32, torch.float64}
 
 
-def surface_of_batch_norm(call: OperatorCall) -> Surface | None:
-    """Return a surface without measurements for layouts that were not measured."""
-    x = call.reads[0] if call.name == "native_batch_norm" else call.reads[1]
-    return ("batch norm, channels last", channels) if is_channels_last(x) else None
+def surface_of_batch_norm(call: OperatorCall) -> str | None:
+    """Return the surface of a batch norm; None for a layout that was not measured."""
+    is_backward = call.name.endswith("backward")
+    if is_channels_last(call.reads[1 if is_backward else 0]):
+        return None
+    return "batch norm backward" if is_backward else "batch norm"
 
 
 def is_channels_last(x: TensorLayout) -> bool:
@@ -85,36 +87,13 @@ def groups(call: OperatorCall) -> Coordinates:
     return (*sides, log2_size(x.n_elements), dtype_name(x))
 
 
-def images(call: OperatorCall) -> Coordinates:
-    """Return the sizes of images that are pooled, resized or sampled, and of the window."""
-    x, out = call.largest_read, call.largest_written
-    side = x.sizes[-1] if x.sizes else 1
-    width = x.dtype.itemsize
-    # The first list of whole numbers is a window, or the size of the result.
-    lists = (item for item in call.args if isinstance(item, (list, tuple)) and item)
-    window = next((item for item in lists if isinstance(item[0], int)), (1,))
-    return (
-        log2_size(out.n_elements),
-        log2_size(side),
-        log2_size(prod(x.sizes[:2])),
-        log2_alignment(side * width),
-        call.name,
-        float(width),
-        log2_size(out.n_elements) - log2_size(x.n_elements),
-        log2_size(prod(window)),
-        dtype_name(x),
-    )
-
-
 def convolution(call: OperatorCall) -> Coordinates:
-    """Return a convolution's sizes, padding, dilation and groups."""
+    """Return a convolution's sizes, padding and groups."""
     x, weight = call.reads[0], call.reads[1]
-    padding, dilation, is_transposed = call.args[4:7]
+    padding, is_transposed = call.args[4], call.args[6]
     others = (
-        float(max(padding, default=0)),
-        float(max(dilation, default=1)),
+        float(max(padding)),
         "transposed" if is_transposed else f"{len(x.sizes)} dimensions",
-        log2_size(x.sizes[-1]),
         log2_size(x.sizes[1] // max(1, weight.sizes[1])),
         _library(x, weight, call.args[8], call.args[3]),
     )
@@ -122,11 +101,10 @@ def convolution(call: OperatorCall) -> Coordinates:
 
 
 def convolution_backward(call: OperatorCall) -> Coordinates:
-    """Return the sizes of a convolution, and which of its gradients are wanted."""
+    """Return the sizes of a convolution whose gradients are wanted, and the library."""
     out, x, weight = call.reads[:3]
-    wanted = "".join(str(int(bool(item))) for item in call.args[10][:2])
     library = _library(x, weight, call.args[9], call.args[4])
-    return (*_convolved(call, x, weight, out, call.args[4]), wanted, library)
+    return (*_convolved(call, x, weight, out, call.args[4]), library)
 
 
 def _library(x: TensorLayout, weight: TensorLayout, n_groups: int, stride: Any) -> str:
@@ -190,38 +168,18 @@ def is_causal(call: OperatorCall) -> bool:
     return any(item is True for item in (*call.args, *call.kwargs.values()))
 
 
-def likelihood(call: OperatorCall) -> Coordinates:
-    """Return the rows of scores and the number of classes."""
-    scores = call.largest_read if call.name == "nll_loss_forward" else call.largest_written
-    classes = scores.sizes[-1] if scores.sizes else 1
-    return (log2_size(scores.n_elements / max(1, classes)), log2_size(classes))
-
-
-def pairs(call: OperatorCall) -> Coordinates:
-    """Return the elements that a loss compares, the operator, and whether it adds them up."""
-    source = call.largest_read
-    return (
-        log2_size(source.n_elements),
-        call.name,
-        dtype_name(source),
-        "each" if call.n_out == source.n_elements else "one",
-    )
-
-
-def surface_of_convolution(call: OperatorCall) -> Surface:
+def surface_of_convolution(call: OperatorCall) -> str | None:
     """Return the surface of a convolution, by its groups and its arithmetic."""
     is_backward = call.name.endswith("backward")
-    name, coordinates = "convolution", convolution
-    if is_backward:
-        name, coordinates = "convolution backward", convolution_backward
+    name = "convolution backward" if is_backward else "convolution"
     weight, n_groups = call.reads[2 if is_backward else 1], call.args[9 if is_backward else 8]
     if is_depthwise(weight, n_groups):
-        return name.replace("convolution", "depthwise"), coordinates
-    if n_groups > 1 and call.arithmetic.endswith("16"):
-        # Nothing was measured there: their efficiencies are not those of one matmul.
-        return f"grouped {name}", coordinates
+        return name.replace("convolution", "depthwise")
+    if not call.is_half:
+        return name
+    # No grouped ones of halves were measured: their efficiencies are not those of one matmul.
     # cuDNN has other kernels for halves, and smaller surfaces answer faster.
-    return f"half {name}" if call.arithmetic.endswith("16") else name, coordinates
+    return None if n_groups > 1 else f"half {name}"
 
 
 def is_by_pytorch(x: TensorLayout, weight: TensorLayout, n_groups: int, stride: Any) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from math import ceil
 
 from gpulab.virtual.operators._argument_checks import HALVES
-from gpulab.virtual.operators._elementwise_coordinates import CHUNK
 from gpulab.virtual.operators._layer_coordinates import is_channels_last, normalizes_by_cudnn
 from gpulab.virtual.operators._operator_call import (
     COPY,
@@ -15,6 +14,7 @@ from gpulab.virtual.operators._operator_call import (
     copied,
     is_repeated,
 )
+from gpulab.virtual.operators._size_coordinates import CHUNK
 
 _WIDE = 2  # dimensions of a matrix
 ATTENTION = "scaled_dot_product_attention"

@@ -7,9 +7,7 @@ from typing import Any
 
 import torch
 
-from gpulab.virtual.operators import _elementwise_coordinates as pointwise
 from gpulab.virtual.operators import _layer_coordinates as layers
-from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._argument_checks import (
     INTEGERS,
     check_batch_norm,
@@ -17,7 +15,6 @@ from gpulab.virtual.operators._argument_checks import (
     check_rms_norm,
     refuse,
 )
-from gpulab.virtual.operators._elementwise_coordinates import CHUNK
 from gpulab.virtual.operators._index_ranges import of_classes
 from gpulab.virtual.operators._model import (
     Alert,
@@ -27,6 +24,8 @@ from gpulab.virtual.operators._model import (
     OperatorModel,
 )
 from gpulab.virtual.operators._operator_call import CallArguments, Lowering, OperatorCall
+from gpulab.virtual.operators._row_coordinates import surface_of_softmax
+from gpulab.virtual.operators._size_coordinates import CHUNK
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -235,17 +234,16 @@ def _is_by_pytorch(call: CallArguments) -> bool:
 
 # PyTorch's messages name the function after the operator, with "out" if it gets its result.
 _BY_NAME, _BY_NAME_OUT = Alert("{}_cuda"), Alert("{}_out_cuda")
-_NORM = OperatorModel(lowering=_layer_norm, surface=("norm", reductions.norm))
+_NORM = OperatorModel(lowering=_layer_norm, surface="norm")
 _SOFTMAX = OperatorModel(
     lowering=_softmax,
-    surface=("softmax", reductions.softmax),
-    surface_by_call=reductions.surface_of_softmax,
+    surface=surface_of_softmax,
 )
 # A CPU takes no float32 statistics beside half precision, as a GPU does.
 _MIXED = OperatorModel(mixes_types=True)
 _MIXED_BACKWARD = replace(_MIXED, is_widened=True)
 _BATCH_NORM = replace(_MIXED, checks=(check_batch_norm,), updates_statistics=True)
-_IMAGES = OperatorModel(surface=("images", layers.images))
+_IMAGES = OperatorModel(surface="images")
 _RESIZED = replace(_IMAGES, autocast=Autocast.FLOAT32)
 _BICUBIC, _BILINEAR = (
     replace(_RESIZED, checks=(refuse(f"upsample_{kind}2d_out_frame", INTEGERS),))
@@ -266,58 +264,53 @@ def _sampled_backward(
 
 
 _FAR = 1e4  # in halves of an image
-_IMAGES_BACKWARD = OperatorModel(surface=("images backward", layers.images))
-_PAIR_LOSS = OperatorModel(surface=("pair loss", layers.pairs), autocast=Autocast.FLOAT32)
+_IMAGES_BACKWARD = OperatorModel(surface="images backward")
+_PAIR_LOSS = OperatorModel(surface="pair loss", autocast=Autocast.FLOAT32)
 _MARGIN_LOSS = OperatorModel(may_find_wrong_values=True)
 _LOWER, _FLOAT32, _WIDEST = (
     OperatorModel(autocast=each) for each in (Autocast.LOWER, Autocast.FLOAT32, Autocast.WIDEST)
 )
-FOREACH = ("foreach", pointwise.foreach)
 MODELS: Models = {
     # Softmax and norms
     "_softmax _log_softmax": _SOFTMAX,
     "_safe_softmax": replace(_SOFTMAX, lowering=_safe_softmax),
     "_softmax_backward_data _log_softmax_backward_data": OperatorModel(
-        lowering=_softmax_backward, surface=("softmax backward", reductions.softmax)
+        lowering=_softmax_backward, surface="softmax backward"
     ),
     "softmax log_softmax": OperatorModel(autocast=Autocast.FLOAT32_RESULT),
     "native_layer_norm": replace(_NORM, checks=(check_layer_norm,), autocast=Autocast.FLOAT32),
     "native_layer_norm_backward": replace(
         _MIXED_BACKWARD,
         lowering=_layer_norm_backward,
-        surface=("norm backward", reductions.norm),
+        surface="norm backward",
     ),
     "_fused_rms_norm": replace(_NORM, is_fused=True, checks=(check_rms_norm,)),
     "_fused_rms_norm_backward": OperatorModel(lowering=_layer_norm_backward),
     "native_batch_norm": replace(
         _BATCH_NORM,
         lowering=_batch_norm,
-        surface=("batch norm", layers.channels),
-        surface_by_call=layers.surface_of_batch_norm,
+        surface=layers.surface_of_batch_norm,
     ),
     "native_batch_norm_backward": replace(
         _MIXED_BACKWARD,
         lowering=_batch_norm_backward,
-        surface=("batch norm backward", layers.channels),
-        surface_by_call=layers.surface_of_batch_norm,
+        surface=layers.surface_of_batch_norm,
     ),
     "cudnn_batch_norm": _BATCH_NORM,
     "batch_norm_backward": _MIXED_BACKWARD,
     "cudnn_batch_norm_backward batch_norm_elemt _native_batch_norm_legit": _MIXED,
     "_native_batch_norm_legit_no_training _batch_norm_with_update": _MIXED,
     "_batch_norm_with_update_functional": _MIXED,
-    "native_group_norm": OperatorModel(
-        lowering=_group_norm, surface=("group norm", layers.groups)
-    ),
-    "native_group_norm_backward": replace(_MIXED, surface=("group norm backward", layers.groups)),
+    "native_group_norm": OperatorModel(lowering=_group_norm, surface="group norm"),
+    "native_group_norm_backward": replace(_MIXED, surface="group norm backward"),
     "layer_norm rms_norm group_norm": _FLOAT32,
     # Losses
     "nll_loss_forward": OperatorModel(
-        lowering=_loss, surface=("likelihood", layers.likelihood), index_ranges=of_classes(0)
+        lowering=_loss, surface="likelihood", index_ranges=of_classes(0)
     ),
     "nll_loss_backward": OperatorModel(
         lowering=_loss_backward,
-        surface=("likelihood backward", layers.likelihood),
+        surface="likelihood backward",
         index_ranges=of_classes(1),
     ),
     "nll_loss2d_forward": OperatorModel(
@@ -400,9 +393,9 @@ MODELS: Models = {
         for n in (2, 3)
     },
     # Optimizers
-    "_foreach_norm": OperatorModel(lowering=_foreach_norm, surface=FOREACH),
+    "_foreach_norm": OperatorModel(lowering=_foreach_norm),
     "_fused_adam _fused_adamw": OperatorModel(
-        lowering=foreach, surface=FOREACH, host_numbers=("lr",)
+        lowering=foreach, surface="foreach", host_numbers=("lr",)
     ),
     "_fused_sgd _fused_adagrad": OperatorModel(lowering=foreach, host_numbers=("lr",)),
     # Sequences. On CUDA a recurrent layer is one operator of cuDNN. Its weights are cast in every

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from gpulab.core.torch_private import check_errors, linalg_eigh, linalg_svd
-from gpulab.virtual.operators import _matmul_coordinates as matmuls
 from gpulab.virtual.operators._argument_checks import check_lstsq
 from gpulab.virtual.operators._host_reads import (
     INFO,
@@ -167,9 +166,7 @@ MODELS: Models = {
     "linalg_pinv": OperatorModel(host_reads=(INFO,)),  # of the factorization that it contains
     # The norms decide how many products there are.
     "linalg_matrix_exp": OperatorModel(host_reads=(HostRead(When.BEFORE, has_columns),)),
-    "linalg_solve_triangular": OperatorModel(
-        surface=("factorization", matmuls.factorization), has_halves=False
-    ),
+    "linalg_solve_triangular": OperatorModel(surface="factorization", has_halves=False),
     "cholesky_inverse geqrf linalg_householder_product linalg_lu orgqr ormqr triangular_solve": (
         _WITHOUT_HALVES
     ),

@@ -10,37 +10,18 @@ from typing import Any
 import torch
 
 from gpulab.core.torch_private import allows_tf32, flop_formulas
-from gpulab.virtual.operators import _elementwise_coordinates as elementwise
-from gpulab.virtual.operators import _matmul_coordinates as matmuls
-from gpulab.virtual.operators import _reduction_coordinates as reductions
 from gpulab.virtual.operators._kernel_names import RULES, as_launched
 from gpulab.virtual.operators._model import OperatorModel
-from gpulab.virtual.operators._operator_call import ADD_BIAS, CallArguments, OperatorCall, Surface
+from gpulab.virtual.operators._operator_call import ADD_BIAS, CallArguments, OperatorCall
 from gpulab.virtual.operators._operators import Operator
-from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
+from gpulab.virtual.operators._surfaces import surface_point
+from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
 _ARITHMETIC = {
     torch.float16: "float16",
     torch.bfloat16: "bfloat16",
     torch.float64: "float64",
-}
-# The surfaces of operators whose models name none, by the family of their last kernel.
-_POINTWISE = ("elementwise", "fill", "copy", "cast", "error function", "index")
-_SURFACES: dict[str, Surface] = {
-    **dict.fromkeys(_POINTWISE, ("elementwise", elementwise.elements)),
-    **{name: (name, elementwise.elements) for name in ("uniform", "normal", "dropout")},
-    "broadcast": ("broadcast", elementwise.broadcast),
-    "strided": ("strided", elementwise.strided),
-    "concatenation": ("concatenation", elementwise.concatenation),
-    "scan": ("scan", reductions.scan),
-    "scan of one row": ("scan", reductions.scan),
-    "row sort": ("sort", reductions.ordered),
-    "reduction": ("reduction", reductions.reduction),
-    "first axis": ("reduction", reductions.reduction),
-    "radix pass": ("sort", reductions.ordered),
-    "fourier": ("fourier", reductions.fourier),
-    "factorization": ("factorization", matmuls.factorization),
 }
 
 
@@ -83,13 +64,9 @@ def lower(
 def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
     """Return the work of a call's kernels: those of its model, or those that are known to run."""
     work = model.lowering(call)
-    surface = model.surface or _SURFACES.get(work.family)
-    if model.surface_by_call is not None and call.writes:
-        surface = model.surface_by_call(call) or surface
-    if call.writes and surface is not None:  # something like it was measured
-        name, coordinates = surface
-        # Whole calls were measured, so all kernels of a call get the same correction.
-        point = SurfacePoint(name, coordinates(call))
+    # Whole calls were measured, so all kernels of a call get the same correction.
+    point = surface_point(call, model, work.family)
+    if point is not None:
         before = tuple(
             step if step.name == ADD_BIAS else replace(step, surface_point=point)
             for step in work.before

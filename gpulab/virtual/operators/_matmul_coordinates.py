@@ -1,12 +1,9 @@
-"""Compute the coordinates of matmuls and of other linear algebra."""
+"""Compute the coordinates of matmuls."""
 
 from math import ceil, prod
 
-from gpulab.virtual.operators._elementwise_coordinates import (
-    log2_alignment,
-    log2_size,
-)
-from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, Surface
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall
+from gpulab.virtual.operators._size_coordinates import log2_alignment, log2_size
 
 # A usual size of a matmul's tiles; the library may have chosen another one.
 _TILE = 128
@@ -29,52 +26,31 @@ def matmul(call: OperatorCall) -> Coordinates:
     m, k, n = a.sizes[-2], a.sizes[-1], b.sizes[-1]
     batch = prod(a.sizes[:-2])
     width = a.dtype.itemsize
-    sides = (log2_size(m), log2_size(n), log2_size(k), log2_size(batch))
-    aligned = (
-        log2_alignment(k * width, 4),
-        log2_alignment(n * width, 4),
-        log2_alignment(m * width, 4),
-    )
-    is_transposed = "rows" if b.strides[-1] == 1 else "columns"
+    aligned = (log2_alignment(n * width), log2_alignment(m * width))
+    least_aligned = min(log2_alignment(k * width), aligned[0])
+    second = "rows" if b.strides[-1] == 1 else "columns"
     n_tiles = batch * ceil(m / _TILE) * ceil(n / _TILE)
     waves = n_tiles / _N_SMS
     # The coordinate is 0 for full waves and 1 for half a wave. For less than that it stays 1.
     idle = log2_size(ceil(waves) / waves) if 2 * n_tiles > _N_SMS else 1.0
     first = "rows" if a.strides[-1] == 1 else "columns"
-    words = (is_transposed, call.name, first, f"{first} {is_transposed}")
     return (
-        *sides,
+        log2_size(m),
+        log2_size(n),
+        log2_size(k),
+        log2_size(batch),
         *aligned,
-        min(aligned[:2]),
+        least_aligned,
         log2_size(batch * m * n),
-        *words,
+        second,
+        call.name,
+        first,
+        f"{first} {second}",
         log2_size(n_tiles),
         idle,
     )
 
 
-def vector(call: OperatorCall) -> Coordinates:
-    """Return the sizes of the matrix that meets a vector, and how it lies in memory."""
-    a = call.largest_read
-    n = a.sizes[-1] if a.sizes else 1
-    width = a.dtype.itemsize
-    return (
-        log2_size(a.n_elements // max(1, n)),
-        log2_size(n),
-        log2_size(a.n_elements),
-        log2_alignment(n * width),
-        call.name,
-        "rows" if not a.strides or a.strides[-1] == 1 else "columns",
-        call.arithmetic,
-    )
-
-
-def factorization(call: OperatorCall) -> Coordinates:
-    """Return the side of the matrices, their number, and the operator."""
-    sizes = call.largest_written.sizes
-    return (log2_size(sizes[-1] if sizes else 1), log2_size(prod(sizes[:-2])), call.name)
-
-
-def surface_of_matmul(call: OperatorCall) -> Surface:
+def surface_of_matmul(call: OperatorCall) -> str:
     """Return the surface of a matmul, by its arithmetic."""
-    return _MATMUL_SURFACES[call.arithmetic], matmul
+    return _MATMUL_SURFACES[call.arithmetic]

@@ -4,7 +4,6 @@ from dataclasses import replace
 from math import ceil, prod
 
 from gpulab.virtual.operators import _layer_coordinates as layers
-from gpulab.virtual.operators import _matmul_coordinates as matmuls
 from gpulab.virtual.operators._argument_checks import (
     INTEGERS,
     check_convolution,
@@ -12,6 +11,7 @@ from gpulab.virtual.operators._argument_checks import (
     refuse,
 )
 from gpulab.virtual.operators._elementwise import elementwise
+from gpulab.virtual.operators._matmul_coordinates import surface_of_matmul
 from gpulab.virtual.operators._model import Autocast, Models, OperatorModel
 from gpulab.virtual.operators._operator_call import ADD_BIAS, RESET, OperatorCall
 from gpulab.virtual.simulator.costs import KernelWork, MatmulShape
@@ -279,10 +279,8 @@ _NO_INTEGERS = refuse("addmm_cuda", INTEGERS)
 _NO_INTEGERS_IN_BATCHES = refuse("baddbmm_cuda", INTEGERS)
 _LOWER = OperatorModel(autocast=Autocast.LOWER)
 # A CPU takes a hundred times as long for matmuls in half precision as in float32.
-_MATMUL = replace(
-    _LOWER, lowering=_mm, surface_by_call=matmuls.surface_of_matmul, tf32="matmul", is_widened=True
-)
-_VECTOR = OperatorModel(lowering=_mv, surface=("vector", matmuls.vector))
+_MATMUL = replace(_LOWER, lowering=_mm, surface=surface_of_matmul, tf32="matmul", is_widened=True)
+_VECTOR = OperatorModel(lowering=_mv, surface="vector")
 _MATRIX_BY_VECTOR = replace(_VECTOR, tf32="matmul", autocast=Autocast.LOWER)
 _CONVOLUTION = OperatorModel(tf32="conv", is_widened=True)
 MODELS: Models = {
@@ -305,7 +303,7 @@ MODELS: Models = {
     "convolution": replace(
         _CONVOLUTION,
         lowering=_convolution,
-        surface_by_call=layers.surface_of_convolution,
+        surface=layers.surface_of_convolution,
         keeps_channels_last=True,
         checks=(check_convolution,),
         autocast=Autocast.LOWER,
@@ -314,16 +312,16 @@ MODELS: Models = {
     "convolution_backward": replace(
         _CONVOLUTION,
         lowering=_convolution_backward,
-        surface_by_call=layers.surface_of_convolution,
+        surface=layers.surface_of_convolution,
     ),
     "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d": _LOWER,
     "cudnn_convolution cudnn_convolution_transpose": _LOWER,
     # Attention
     "_scaled_dot_product_flash_attention_for_cpu": OperatorModel(
-        lowering=_attention, surface=("attention", layers.attention)
+        lowering=_attention, surface="attention"
     ),
     "_scaled_dot_product_flash_attention_for_cpu_backward": OperatorModel(
-        lowering=_attention_backward, surface=("attention backward", layers.attention)
+        lowering=_attention_backward, surface="attention backward"
     ),
     "scaled_dot_product_attention _scaled_dot_product_flash_attention": _LOWER,
     "_native_multi_head_attention": OperatorModel(n_inside=7, lowering=_multi_head),

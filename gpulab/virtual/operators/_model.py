@@ -17,7 +17,6 @@ from gpulab.virtual.operators._operator_call import (
     CallArguments,
     Lowering,
     OperatorCall,
-    Surface,
     always,
 )
 
@@ -63,9 +62,8 @@ class OperatorModel:
     lowering
         Returns the work of the kernels that a call launches.
     surface
-        Its surface of measured efficiencies; None if the family of its last kernel decides.
-    surface_by_call
-        Returns the surface of a call whose arguments decide, or None for other calls.
+        Its surface of measured efficiencies, or a function that returns it for a call; None if
+        the family of its last kernel decides.
     tf32
         Which of PyTorch's switches decides whether it may use TF32: ``"matmul"`` or ``"conv"``.
     is_fused
@@ -130,8 +128,7 @@ class OperatorModel:
     """
 
     lowering: Lowering = elementwise
-    surface: Surface | None = None
-    surface_by_call: Callable[[OperatorCall], Surface | None] | None = None
+    surface: str | Callable[[OperatorCall], str | None] | None = None
     tf32: str | None = None
     is_fused: bool = False
     n_inside: int = 0

@@ -18,7 +18,7 @@ MODELS: dict[str, OperatorModel] = {
     for name in names.split()
 }
 _DEFAULT = OperatorModel()
-_OVER_LISTS = OperatorModel(lowering=_layers.foreach, surface=_layers.FOREACH)
+_OVER_LISTS = OperatorModel(lowering=_layers.foreach)
 
 
 # The models of operators in ``torch.ops.gpulab``.

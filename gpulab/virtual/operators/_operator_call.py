@@ -138,10 +138,9 @@ class OperatorCall:
 
 # A function that returns the work of the kernels of a call.
 Lowering = Callable[[OperatorCall], KernelWork]
-# The name of a surface of measured efficiencies, and the function of the coordinates on it: one
-# for each input of the kernels' choices, as far as they are known, a number or a word.
+# The coordinates of a call on its surface of measured efficiencies: one for each input of the
+# kernels' choices, as far as they are known, a number or a word.
 Coordinates = tuple[Coordinate, ...]
-Surface = tuple[str, Callable[[OperatorCall], Coordinates]]
 # For each operator the names of its kernels, or a function that returns them: None if the kernels
 # of its lowering are right. Operators with the same kernels are separated by spaces.
 Names = tuple[str, ...]

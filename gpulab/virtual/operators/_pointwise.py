@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from gpulab.virtual.operators import _elementwise_coordinates as pointwise
 from gpulab.virtual.operators._argument_checks import HALVES, NOT_FLOATING, refuse
 from gpulab.virtual.operators._elementwise import elementwise_family
 from gpulab.virtual.operators._host_reads import (
@@ -21,6 +20,7 @@ from gpulab.virtual.operators._model import (
     OperatorModel,
 )
 from gpulab.virtual.operators._operator_call import COPY, Lowering, OperatorCall
+from gpulab.virtual.operators._size_coordinates import surface_of_copy
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -66,7 +66,7 @@ _UNIFORM, _NORMAL = _lower_to("uniform"), _lower_to("normal")
 _BOUNDS = tuple(HostRead(When.BEFORE, on_device(name)) for name in ("start", "end"))
 _FLOAT32, _WIDEST = (OperatorModel(autocast=each) for each in (Autocast.FLOAT32, Autocast.WIDEST))
 _WITHOUT_HALVES = OperatorModel(has_halves=False)  # as an H100 showed
-_MOVING = OperatorModel(surface=("movement", pointwise.moved))
+_MOVING = OperatorModel(surface="movement")
 MODELS: Models = {
     # Memory
     "empty empty_like empty_permuted empty_strided new_empty new_empty_strided": OperatorModel(
@@ -82,27 +82,25 @@ MODELS: Models = {
     "new_ones": OperatorModel(fills_with=1, takes_shape_alone=True),
     "full_like": OperatorModel(lowering=_factory, takes_shape_alone=True),
     "new_full": OperatorModel(takes_shape_alone=True),
-    "zero": OperatorModel(
-        lowering=_FILL, surface_by_call=pointwise.surface_of_copy, fills_with=0, overwrites=True
-    ),
+    "zero": OperatorModel(lowering=_FILL, surface=surface_of_copy, fills_with=0, overwrites=True),
     "fill": OperatorModel(
         lowering=_FILL,
-        surface_by_call=pointwise.surface_of_copy,
+        surface=surface_of_copy,
         overwrites=True,
         host_numbers=("value",),
     ),
     "copy": OperatorModel(
         lowering=_copy,
-        surface_by_call=pointwise.surface_of_copy,
+        surface=surface_of_copy,
         overwrites=True,
         host_numbers=("src",),
     ),
-    "clone _to_copy": OperatorModel(lowering=_copy, surface_by_call=pointwise.surface_of_copy),
+    "clone _to_copy": OperatorModel(lowering=_copy, surface=surface_of_copy),
     "arange": OperatorModel(lowering=_lower_to("index")),
     "linspace logspace": OperatorModel(lowering=_lower_to("index"), host_reads=_BOUNDS),
     "cat stack": OperatorModel(lowering=_lower_to("concatenation")),
     "diagonal_copy expand_copy narrow_copy split_with_sizes_copy unbind_copy unsafe_split": (
-        OperatorModel(surface=("strided", pointwise.strided))
+        OperatorModel(surface="strided")
     ),
     "roll flip tril triu repeat constant_pad_nd pixel_shuffle pixel_unshuffle channel_shuffle": (
         _MOVING
@@ -117,7 +115,7 @@ MODELS: Models = {
     "bernoulli": OperatorModel(
         lowering=_UNIFORM, overwrites=True, may_find_wrong_values=True, host_numbers=("p",)
     ),
-    "randperm": OperatorModel(lowering=_UNIFORM, surface=("permutation", pointwise.elements)),
+    "randperm": OperatorModel(lowering=_UNIFORM, surface="permutation"),
     "randn geometric log_normal": OperatorModel(lowering=_NORMAL),
     "randn_like": OperatorModel(lowering=_NORMAL, takes_shape_alone=True),
     "exponential": OperatorModel(lowering=_NORMAL, overwrites=True),
@@ -135,7 +133,7 @@ MODELS: Models = {
     "gelu gelu_backward erf erfc mish digamma lgamma": OperatorModel(lowering=_SPECIAL),
     "silu_backward": OperatorModel(is_fused=True),
     # Measured as an operator of its kind, though not itself.
-    "glu": OperatorModel(surface=("elementwise", pointwise.elements)),
+    "glu": OperatorModel(surface="elementwise"),
     "masked_fill": OperatorModel(
         lowering=_masked_fill,
         host_numbers=("value",),

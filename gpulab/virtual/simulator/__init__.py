@@ -18,12 +18,7 @@ from gpulab.virtual.simulator._host import Host, HostCosts
 from gpulab.virtual.simulator._l2_cache import CacheAccess, L2Cache, Traffic
 from gpulab.virtual.simulator._machine import Machine, SimulatedGpu, ValueLimits
 from gpulab.virtual.simulator._properties import device_properties
-from gpulab.virtual.simulator._recorded_host import (
-    MODEL_HOST,
-    RecordedHost,
-    fitted_costs,
-    recorded_host,
-)
+from gpulab.virtual.simulator._recorded_host import MODEL_HOST, fitted_costs, recorded_host
 from gpulab.virtual.simulator._task import (
     FixedDuration,
     Gaps,
@@ -34,12 +29,11 @@ from gpulab.virtual.simulator._task import (
     SpinCycles,
     StreamTask,
 )
-from gpulab.virtual.simulator._thermal import SW_POWER_CAP, SimulatedRegime, power_draw
+from gpulab.virtual.simulator._thermal import SimulatedRegime, power_draw
 
 __all__ = [
     "GRAPH_GAPS",
     "MODEL_HOST",
-    "SW_POWER_CAP",
     "CacheAccess",
     "Capture",
     "FixedDuration",
@@ -52,7 +46,6 @@ __all__ = [
     "L2Cache",
     "Machine",
     "ModelledKernel",
-    "RecordedHost",
     "SimulatedGpu",
     "SimulatedRegime",
     "SimulatedStream",

@@ -97,16 +97,11 @@ class SimulatedDevice:
         """Append ``task`` to its stream; the device sees it from ``visible_ns`` on."""
         stream = task.stream
         task.visible_ns = visible_ns
-        try:
-            stream.queue.append(task)
-            stream.last = task
-            self.n_pending += task.is_in_launch_queue
-            if len(stream.queue) == 1:
-                self.resume(stream)
-        except BaseException:
-            # The task may be half submitted.
-            self.event_queue.is_torn = True
-            raise
+        stream.queue.append(task)
+        stream.last = task
+        self.n_pending += task.is_in_launch_queue
+        if len(stream.queue) == 1:
+            self.resume(stream)
 
     def records(self) -> list[TaskRecord]:
         """Return the last hundred finished tasks, in the order in which they ended."""

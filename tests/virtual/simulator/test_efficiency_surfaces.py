@@ -8,6 +8,7 @@ from math import exp
 import numpy as np
 import pytest
 
+from benchmarks.fidelity.fit import packed
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic, duration_ns
 from gpulab.virtual.simulator.costs._efficiency_surfaces import (
@@ -17,7 +18,6 @@ from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     SurfacePoint,
     correction,
     nearness,
-    packed,
     unpacked,
 )
 

@@ -101,6 +101,16 @@ def test_the_oldest_results_are_evicted_first() -> None:
     assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == 1 * MB
 
 
+def test_results_that_are_written_again_become_the_latest() -> None:
+    """After that the other ones are the oldest, and all of them are evicted."""
+    cache = L2Cache(L2_BYTES)
+    for address in (OTHER, TIMED, OTHER, TIMED):
+        cache.serve(writes(address, 10 * MB))
+    assert cache.serve(reads(FLUSH, 30 * MB)).late_bytes == 10_200_000
+    cache.serve(writes(OTHER, 1 * MB))  # evicts 34 % of its size from the 9.8 MB of the others
+    assert cache.serve(reads(FLUSH, 300 * MB)).late_bytes == 9_800_000 - 340_000 + 1 * MB
+
+
 def test_a_change_in_place_still_evicts_other_results(cache: L2Cache) -> None:
     """An update in place of 10 MB that were only read before needs room among the results."""
     cache.serve(reads(TIMED, 10 * MB))  # evicts 3.4 MB of the 10 that the update needs

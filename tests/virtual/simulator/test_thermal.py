@@ -96,6 +96,7 @@ def test_a_burst_is_not_slowed_and_settled_work_takes_a_sixth_longer(
     assert stretches[:10] == [1.0] * 10
     assert stretches[99] == pytest.approx(1.671 / 1.434, rel=0.02)
     assert stretches[149] == pytest.approx(1.661 / 1.434, rel=0.02)
+    assert h200.stretch("float16", now_ns + S) == 1  # after a second of rest
 
 
 @pytest.mark.parametrize(("flops", "n_bytes"), [(0, 4_400_000_000), (50_000_000_000, 0)])
@@ -187,6 +188,7 @@ def test_the_power_limit_wins_over_the_lock(h200: SimulatedRegime) -> None:
     end_ns = run(h200, product_load(h200.spec), from_ns=0, to_ns=S)
     assert 1380 <= h200.clock_mhz(end_ns) <= 1480
     assert h200.reasons(end_ns) == thermal.SW_POWER_CAP
+    assert h200.reasons(end_ns + S) == 0
 
 
 @pytest.mark.parametrize("name", ["A100", "H100-PCIE", "T4", "V100", "B200", "RTX4090", "L4"])

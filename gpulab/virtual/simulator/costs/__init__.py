@@ -13,9 +13,6 @@ from gpulab.virtual.simulator.costs._copy_cost import (
 from gpulab.virtual.simulator.costs._efficiency_surfaces import (
     Coordinate,
     SurfacePoint,
-    difference,
-    nearness,
-    packed,
 )
 from gpulab.virtual.simulator.costs._kernel_cost import KernelWork, duration_ns, n_sms, sleep_ns
 from gpulab.virtual.simulator.costs._matmul_tiles import MatmulShape
@@ -28,11 +25,8 @@ __all__ = [
     "SurfacePoint",
     "copied_bytes",
     "copy_ns",
-    "difference",
     "duration_ns",
     "n_sms",
-    "nearness",
-    "packed",
     "peer_copy_ns",
     "sleep_ns",
 ]

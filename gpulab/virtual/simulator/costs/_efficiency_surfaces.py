@@ -9,7 +9,7 @@ repeats the measurement, and far from all of them it falls back to their median.
 
 import json
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -170,15 +170,8 @@ def _surface(name: str) -> EfficiencySurface | None:
     return None if fitted is None else _read(fitted)
 
 
-def packed(table: FloatArray) -> str:
-    """Return a table of whole numbers as a compressed text, for the file of surfaces."""
-    # By columns: neighbours in a column are similar, so they compress better.
-    columns = np.ascontiguousarray(table.T.astype("<i4"))
-    return b64encode(zlib.compress(columns.tobytes(), 9)).decode()
-
-
 def unpacked(text: str, n_columns: int) -> FloatArray:
-    """Return the table that :func:`packed` has made into a text."""
+    """Return the table of whole numbers that the fit has compressed into a text, by columns."""
     columns = np.frombuffer(zlib.decompress(b64decode(text)), dtype="<i4")
     return columns.reshape(n_columns, -1).T.astype(np.float64)
 

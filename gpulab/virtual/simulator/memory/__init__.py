@@ -5,7 +5,7 @@ It splits, reuses and counts blocks by PyTorch's rules, so a program sees the sa
 """
 
 from gpulab.virtual.simulator.memory._allocator import Allocator
-from gpulab.virtual.simulator.memory._blocks import MemoryBlock, PoolId, Segment
+from gpulab.virtual.simulator.memory._blocks import MemoryBlock
 from gpulab.virtual.simulator.memory._out_of_memory import OutOfDeviceMemoryError
 from gpulab.virtual.simulator.memory._pending_frees import DeviceHooks
 from gpulab.virtual.simulator.memory._pinned import PinnedAllocator, PinnedBlock
@@ -17,6 +17,4 @@ __all__ = [
     "OutOfDeviceMemoryError",
     "PinnedAllocator",
     "PinnedBlock",
-    "PoolId",
-    "Segment",
 ]

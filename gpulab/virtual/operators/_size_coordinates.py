@@ -1,18 +1,8 @@
-"""Compute the coordinates of elementwise calls and of copies on their surfaces of efficiencies.
+"""Compute the coordinates of calls whose sizes and layouts decide how fast they are."""
 
-The models of operators name their surface and its coordinates. The fit of the surfaces (``python
--m benchmarks.fidelity fit``) uses the functions of this and the other modules of coordinates, so a
-change of one needs a new fit.
-"""
+from math import ceil, log2, prod
 
-from math import ceil, log2
-
-from gpulab.virtual.operators._operator_call import (
-    Coordinates,
-    OperatorCall,
-    Surface,
-    largest,
-)
+from gpulab.virtual.operators._operator_call import Coordinates, OperatorCall, largest
 from gpulab.virtual.tensors import TensorLayout
 
 # A block of a foreach kernel processes this many elements of one tensor.
@@ -39,19 +29,48 @@ def dtype_name(item: TensorLayout) -> str:
     return str(item.dtype).removeprefix("torch.")
 
 
-def elements(call: OperatorCall) -> Coordinates:
-    """Return the elements, the bytes read and written for each, and the operator."""
-    out = call.largest_written
-    n = max(1, out.n_elements)
-    read = sum(item.size_bytes for item in call.reads if item.n_elements > 1) / n
-    written = sum(item.size_bytes for item in call.writes) / n
+def last_size(item: TensorLayout) -> int:
+    """Return the size of a tensor's last dimension."""
+    return item.sizes[-1] if item.sizes else 1
+
+
+def sizes(call: OperatorCall) -> Coordinates:
+    """Return the elements, rows, bytes and types of what a call reads and writes."""
+    source, out = call.largest_read, call.largest_written
+    n_written = max(1, out.n_elements)
+    row, source_row = last_size(out), last_size(source)
+    width, source_width = out.dtype.itemsize, source.dtype.itemsize
+    # Tensors of one element are arguments of the kernel.
+    read_bytes = sum(item.size_bytes for item in call.reads if item.n_elements > 1)
+    written_bytes = sum(item.size_bytes for item in call.writes)
+    # The first list of whole numbers is a window, or the size of the result.
+    lists = (item for item in call.args if isinstance(item, (list, tuple)) and item)
+    window = next((item for item in lists if isinstance(item[0], int)), (1,))
     return (
-        log2_size(n),
-        read,
-        written,
+        log2_size(n_written),
+        log2_size(row),
+        log2_alignment(row * width),
+        float(width),
+        log2_size(prod(out.sizes[:-2])),
+        log2_size(source.n_elements),
+        log2_size(source_row),
+        log2_alignment(source_row * source_width),
+        float(source_width),
+        log2_size(source.n_elements // max(1, source_row)),
+        log2_size(prod(source.sizes[:2])),
+        log2_size(n_written) - log2_size(source.n_elements),
+        log2_size(min((item.n_elements for item in call.reads), default=1)),
+        read_bytes / n_written,
+        written_bytes / n_written,
         f"pow {_exponent(call)}" if call.name == "pow" else call.name,
         dtype_name(out),
+        dtype_name(source),
         "in place" if call.is_in_place else "",
+        "" if call.dim is None else call.side,
+        "rows" if not source.strides or source.strides[-1] == 1 else "columns",
+        call.arithmetic,
+        "each" if out.n_elements == source.n_elements else "one",
+        log2_size(prod(window)),
     )
 
 
@@ -61,27 +80,6 @@ def _exponent(call: OperatorCall) -> str:
     return str(exponent) if isinstance(exponent, int) else type(exponent).__name__
 
 
-def broadcast(call: OperatorCall) -> Coordinates:
-    """Return the elements, the length of a row, the operator, and what is repeated."""
-    out = call.largest_written
-    row = out.sizes[-1] if out.sizes else 1
-    width = out.dtype.itemsize
-    fewer = [item for item in call.reads if 1 < item.n_elements < out.n_elements]
-    repeated = {"column" if item.sizes[-1] == 1 else "row" for item in fewer if item.sizes}
-    read = sum(item.size_bytes for item in call.reads if item.n_elements > 1)
-    return (
-        log2_size(out.n_elements),
-        log2_size(row),
-        log2_alignment(row * width),
-        float(width),
-        read / max(1, out.n_elements),
-        call.name,
-        " ".join(sorted(repeated)),
-        "in place" if call.is_in_place else "",
-        dtype_name(out),
-    )
-
-
 def foreach(call: OperatorCall) -> Coordinates:
     """Return the number of tensors, their mean size, the number of chunks, and the operator."""
     lists = [item for item in call.args if isinstance(item, (list, tuple)) and item]
@@ -89,46 +87,26 @@ def foreach(call: OperatorCall) -> Coordinates:
     first = lists[0] if lists else []
     n = sum(item.numel() for item in first)
     mean = n / max(1, len(first))
-    inner = (
-        "in place" if call.is_in_place else "",
-        call.name,
-        float(len(lists)),
-        float(call.writes[0].dtype.itemsize) if call.writes else 0.0,
-        str(call.args[1]) if len(call.args) > 1 and call.name == "_foreach_norm" else "",
-    )
     return (
         log2_size(len(first)),
         log2_size(mean),
         log2_size(ceil(mean / CHUNK) * len(first)),
-        *inner,
+        call.name,
+        float(len(lists)),
+        float(call.writes[0].dtype.itemsize) if call.writes else 0.0,
+        str(call.args[1]) if len(call.args) > 1 and call.name == "_foreach_norm" else "",
     )
 
 
 def concatenation(call: OperatorCall) -> Coordinates:
     """Return the elements, the parts that are joined, the rows of them and of the result."""
     out, parts = call.largest_written, max(1, len(call.reads))
-    row = max(item.sizes[-1] if item.sizes else 1 for item in call.reads) if call.reads else 1
+    row = max((last_size(item) for item in call.reads), default=1)
     width = out.dtype.itemsize
     sides = (log2_size(parts), log2_alignment(row * width, 5), float(width))
-    last = out.sizes[-1] if out.sizes else 1
+    last = last_size(out)
     words = (call.name, "last" if last != row else "other")
     return (log2_size(out.n_elements), log2_size(row), *sides, log2_size(last), *words)
-
-
-def moved(call: OperatorCall) -> Coordinates:
-    """Return the sizes of a call that only moves elements, and along which dimensions."""
-    source, out = call.largest_read, call.largest_written
-    rows = [item.sizes[-1] if item.sizes else 1 for item in (source, out)]
-    width = out.dtype.itemsize
-    return (
-        log2_size(out.n_elements),
-        log2_size(source.n_elements),
-        *(log2_size(row) for row in rows),
-        *(log2_alignment(row * width) for row in rows),
-        float(width),
-        call.name,
-        "" if call.dim is None else call.side,
-    )
 
 
 def strided(call: OperatorCall) -> Coordinates:
@@ -142,7 +120,6 @@ def strided(call: OperatorCall) -> Coordinates:
     n_next, _, step_next = rest[0] if rest else (1, 0, 0)
     # The dimension along which the source's elements are neighbours.
     run, apart = next(((size, own) for size, own, other in steps if other == 1), (1, 0))
-    width = out.dtype.itemsize
     return (
         log2_size(out.n_elements),
         float(len(steps)),
@@ -152,9 +129,7 @@ def strided(call: OperatorCall) -> Coordinates:
         _step(step_next),
         log2_size(run),
         _step(apart),
-        log2_alignment(n * width),
-        log2_alignment(run * width),
-        float(width),
+        float(out.dtype.itemsize),
         "copy" if call.name in {"clone", "copy", "_to_copy"} else "other",
         dtype_name(source),
     )
@@ -200,6 +175,6 @@ def _by_stride(item: tuple[int, int, int]) -> int:
     return item[1]
 
 
-def surface_of_copy(call: OperatorCall) -> Surface | None:
+def surface_of_copy(call: OperatorCall) -> str | None:
     """Return the surface of a copy that changes the order of elements; None for others."""
-    return ("strided", strided) if is_rearranged(call) else None
+    return "strided" if is_rearranged(call) else None
