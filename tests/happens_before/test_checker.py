@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from gpulab.happens_before import (
     HAZARD_KINDS,
@@ -32,6 +33,7 @@ from gpulab.happens_before._accesses import (
 )
 from gpulab.happens_before._byte_ranges import Extent
 from gpulab.happens_before._checker import MAX_RECORDED
+from gpulab.happens_before.tensor_accesses import forget_when_freed, host_access
 from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
 
 # In three of these a stream repeats an operation, and another one waits only for the first.
@@ -283,6 +285,18 @@ def test_clear_keeps_what_was_found() -> None:
     checker.clear()
     assert checker.n_recorded == 0
     assert (len(checker.hazards), *checker.operations.values()) == (1, 1, 1)
+
+
+def test_pinned_memory_that_is_gone_is_forgotten() -> None:
+    """New memory at the address of a freed buffer has no earlier accesses."""
+    checker = Checker()
+    buffer = torch.empty(4)
+    for _ in range(2):
+        forget_when_freed(checker, buffer)
+    checker.launch(B, "copy_", [host_access(buffer, is_write=True)], ("train.py", 1))
+    assert checker.n_recorded == 1
+    del buffer
+    assert checker.n_recorded == 0
 
 
 def bytes_of(
