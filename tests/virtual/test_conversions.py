@@ -66,7 +66,7 @@ def test_a_copy_to_another_gpu_takes_the_host_7_us_longer() -> None:
             began_ns = gpu.machine.host.now_ns
             target.copy_(source, non_blocking=True)
             took_ns.append(gpu.machine.host.now_ns - began_ns)
-    assert 7_000 < took_ns[1] - took_ns[0] < 12_000
+    assert 7_000 < took_ns[1] - took_ns[0] < 13_000
 
 
 def test_a_copy_to_another_gpu_has_no_values_if_its_source_has_none() -> None:
