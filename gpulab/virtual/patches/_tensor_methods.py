@@ -93,9 +93,9 @@ def _in_place(apply: Any) -> Any:
 
     @wraps(apply)
     def moved(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        # A swap would make an empty parameter of one that has no sizes yet. Not parameters(), which
-        # would take the host's time.
-        has_no_sizes = any(map(is_lazy, self._parameters.values()))
+        # A swap would make an empty parameter of one that has no sizes yet. This is not
+        # parameters(), which would take the host's time.
+        has_no_sizes = any(is_lazy(item) for item in self._parameters.values() if item is not None)
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
         future.set_swap_module_params_on_conversion(not has_no_sizes)  # torch's signature
