@@ -48,8 +48,14 @@ def broken_link(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", SAVERS)
-@pytest.mark.parametrize("fault", [missing_folder, folder_of_that_name, broken_link])
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        *((name, missing_folder) for name in SAVERS),
+        ("measurement.json", folder_of_that_name),
+        ("measurement.json", broken_link),
+    ],
+)
 def test_a_place_that_takes_no_file_is_one_sentence(
     name: str, fault: Callable[[Path], Path], tmp_path: Path
 ) -> None:

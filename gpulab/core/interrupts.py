@@ -189,34 +189,18 @@ def exchange_handler(
     return before.handler if type(before) is _Waiting else before
 
 
-class Undo:
-    """Actions that undo what was done, run in reverse order at the end.
+class Undo(contextlib.ExitStack):
+    """Actions that undo what was done; :meth:`close` runs them in reverse order, in one step.
 
-    Register each action before you do what it undoes, so that an interrupt cannot come between the
-    two. An action may run although nothing was done, and must be safe then.
+    Register each action by :meth:`callback` before you do what it undoes, so that an interrupt
+    cannot come between the two. An action may run although nothing was done, and must be safe
+    then.
     """
-
-    def __init__(self) -> None:
-        self._actions: list[Callable[[], object]] = []
-
-    def callback(
-        self,
-        action: Callable[Arguments, object],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> None:
-        """Call ``action`` at the end."""
-        self._actions.append(partial(action, *args, **kwargs))
 
     @step
     def close(self) -> None:
-        """Run every action even if others fail, and then raise the first error."""
-        while self._actions:
-            try:
-                self._actions.pop()()
-            except BaseException:
-                self.close()
-                raise
+        """Run every action even if others fail, and then raise the error."""
+        super().close()
 
 
 class _Context(Generic[Value]):

@@ -83,8 +83,6 @@ SOURCES = {
     "virtual": SourceSign(is_filled=True, dashes="--", hatch="//"),
 }
 
-LEAST_TEXT_PX = 12  # in a page of 1,280 pixels
-
 _COLOURS = (PAPER, INK, MUTED, FAINT, *(role.colour for role in ROLES.values()), *SERIES)
 ON_DARK = {colour.light: colour.dark for colour in _COLOURS}
 _NAMED = {"paper": PAPER, "ink": INK, "muted": MUTED, "faint": FAINT, "second-gpu": SECOND_GPU}

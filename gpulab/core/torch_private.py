@@ -81,6 +81,8 @@ LoaderIterator: Any = torch.utils.data.dataloader._BaseDataLoaderIter
 call_module: Any = torch.nn.Module._call_impl
 list_members_of: Any = torch.nn.Module._named_members
 DeviceContext: Any = torch.utils._device.DeviceContext
+# The base class of the parameters of lazy modules, which have no sizes before the first call.
+UninitializedTensor: Any = vars(torch.nn.parameter)["UninitializedTensorMixin"]
 # TorchScript: its modules are recognized by their class, and it calls operators by a table of its
 # own.
 ScriptModule: Any = vars(torch.jit)["RecursiveScriptModule"]

@@ -9,8 +9,6 @@ from gpulab.core.errors import UnsupportedVersionError
 # The first version that was tried, and the first one that was not.
 PYTHON_RANGE = ((3, 11), (3, 15))
 TORCH_RANGE = ((2, 11), (2, 16))
-# From here on all that gpulab imports from torch is there; older ones are not installed.
-OLDEST_TORCH = (2, 8)
 TRIED_TORCH = "torch>=2.11,<2.16"
 INSTALL_TORCH = f'pip install "{TRIED_TORCH}"'
 

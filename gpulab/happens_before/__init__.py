@@ -7,7 +7,7 @@ The package does not import torch. ``gpulab.virtual`` reports the program's call
 from gpulab.happens_before._accesses import Allocation, MemoryAccess
 from gpulab.happens_before._answers import is_answer_used
 from gpulab.happens_before._byte_ranges import extent
-from gpulab.happens_before._call_sites import NOWHERE, Site, site_text, user_site
+from gpulab.happens_before._call_sites import NOWHERE, Site, user_site
 from gpulab.happens_before._checker import Checker
 from gpulab.happens_before._hazard import HAZARD_KINDS, Hazard, Operation
 from gpulab.happens_before._vector_clocks import Snapshot, StreamKey
@@ -25,6 +25,5 @@ __all__ = [
     "StreamKey",
     "extent",
     "is_answer_used",
-    "site_text",
     "user_site",
 ]

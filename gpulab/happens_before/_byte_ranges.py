@@ -77,8 +77,7 @@ _NOTHING = Extent(-(1 << 62), 0)
 def extent(sizes: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> Extent:
     """Return the bytes that a view of a storage covers.
 
-    All but ``itemsize`` are in elements, as PyTorch returns them; it has no negative strides. Two
-    columns of a 3 x 4 matrix of 4-byte numbers lie side by side and share no byte:
+    All but ``itemsize`` are in elements, as PyTorch returns them; it has no negative strides.
     """
     if 0 in sizes:
         return _NOTHING

@@ -17,9 +17,6 @@ from gpulab.happens_before._call_sites import Site
 from gpulab.happens_before._hazard import HOST, Hazard, judge, kind_of
 from gpulab.happens_before._vector_clocks import Clock, Snapshot, StreamKey, Thread, joined
 
-__all__ = ["Checker"]
-
-
 # At most this many accesses to one storage are kept. The oldest are dropped, and hazards with
 # them are missed. This happens only in programs that use this many different views of a storage
 # while the host never waits.
@@ -34,8 +31,6 @@ class Checker:
     Report the host's calls in the order in which the program makes them. After a hazard the
     checker goes on as if the program had made the missing wait. So one mistake gives one hazard,
     and not another one at each later use of the memory.
-
-    Stream 0 writes ``x``, and stream 1 reads it without waiting:
     """
 
     def __init__(self) -> None:

@@ -288,9 +288,6 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
     assert path.read_text() == "first\n"
 
 
-# A disk that is really full
-
-
 # The user's own folder
 
 

@@ -1,6 +1,7 @@
 """All public outputs show text from other programs, and no terminal or page obeys it."""
 
 import dataclasses
+import html
 import importlib
 import inspect
 import io
@@ -400,6 +401,17 @@ def test_nothing_obeys_a_text(name: str, text: str, tmp_path: Path) -> None:
 def test_nothing_obeys_a_drawn_text(name: str, text: str, tmp_path: Path) -> None:
     """The same for records that show a picture."""
     require_harmless_renderings(name, text, tmp_path)
+
+
+# The text of a claim has columns of its own.
+@pytest.mark.parametrize("name", sorted(SUBJECTS.keys() - DRAWN - {"ClaimReview"}))
+def test_a_notebook_shows_what_a_terminal_shows(name: str) -> None:
+    """The HTML of a record has all words of the first line of its text."""
+    shown: Any = SUBJECTS[name]("name")
+    if "__str__" in vars(type(shown)) and hasattr(shown, "_repr_html_"):
+        page = html.unescape(re.sub(r"<[^>]*>", " ", shown._repr_html_()))
+        first = str(shown).partition("\n")[0]
+        assert set(re.findall(r"\w+", first)) <= set(re.findall(r"\w+", page))
 
 
 PLOTTED: dict[str, Callable[[str], object]] = {

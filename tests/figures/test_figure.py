@@ -147,9 +147,7 @@ def test_no_text_is_smaller_than_can_be_read() -> None:
     shown = drawn()
     texts = [text for ax in shown.canvas.axes for text in ax.findobj(match=_is_text)]
     scale = 100 / 72 * 820 / shown.width_px
-    small = [
-        text.get_text() for text in texts if text.get_fontsize() * scale < palette.LEAST_TEXT_PX
-    ]  # type: ignore[attr-defined]  # texts have it
+    small = [text.get_text() for text in texts if text.get_fontsize() * scale < 12]  # type: ignore[attr-defined]  # texts have it
     assert not small
 
 

@@ -45,6 +45,7 @@ def test_every_gpu_is_complete(name: str) -> None:
     assert min(spec.boost_clock_mhz, spec.memory_clock_mhz, spec.tdp_w, spec.idle_w) > 0
     assert set(spec.peak_flops_per_s) == set(spec.peak_clock_mhz) == TYPES
     assert set(spec.references) == FIGURES | {f"peak_flops_per_s.{name}" for name in TYPES}
+    assert spec.basis.startswith("recorded" if name == "H200" else "extrapolated")
 
 
 @pytest.mark.parametrize("name", names())

@@ -23,3 +23,6 @@ def test_a_peak_is_scaled_from_the_clock_at_which_it_is_stated() -> None:
     assert live.peak("float16") == pytest.approx(132 * 4096 * 1980e6, rel=1e-3)
     assert live.peak("tf32") == live.peak("float16") / 2
     assert live.peak("float32") == gpus.gpu("H200").peak_flops_per_s["float32"]
+    slow = at_clocks(gpus.gpu("H200"), 1980, 3201 / 3)
+    assert slow.bandwidth_bytes_per_s == pytest.approx(live.bandwidth_bytes_per_s / 3)
+    assert live.bandwidth_bytes_per_s == gpus.gpu("H200").bandwidth_bytes_per_s

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from gpulab.happens_before import (
     HAZARD_KINDS,
@@ -32,9 +33,11 @@ from gpulab.happens_before._accesses import (
 )
 from gpulab.happens_before._byte_ranges import Extent
 from gpulab.happens_before._checker import MAX_RECORDED
+from gpulab.happens_before.tensor_accesses import forget_when_freed, host_access
 from tests.support.legal_orders import PINNED, VIEWS, Orders, Part, Program, Step, Writer
 
-N_PROGRAMS = 60
+# In three of these a stream repeats an operation, and another one waits only for the first.
+SEEDS = range(400, 460)
 ITEMSIZE = 4
 A, B, C = (0, 0), (0, 1), (0, 2)
 ALL = extent((1024,), (1,), 0, ITEMSIZE)
@@ -104,20 +107,20 @@ class Reporter:
 def test_against_all_orders() -> None:
     """Of the random programs exactly the unsafe ones have hazards, and there are many of both."""
     is_unsafe, wrong = [], []
-    for seed in range(N_PROGRAMS):
+    for seed in SEEDS:
         program = Writer(seed).program()
         is_unsafe.append(Orders(program).differ())
         if bool(Reporter(program).checker.hazards) != is_unsafe[-1]:
             wrong.append(seed)
     assert wrong == []
-    assert N_PROGRAMS / 4 < sum(is_unsafe) < N_PROGRAMS * 3 / 4
+    assert len(SEEDS) / 4 < sum(is_unsafe) < len(SEEDS) * 3 / 4
 
 
 def test_every_kind_is_met() -> None:
     """The random programs have hazards of every kind."""
     met = {
         hazard.kind
-        for seed in range(N_PROGRAMS)
+        for seed in SEEDS
         for hazard in Reporter(Writer(seed).program()).checker.hazards
     }
     assert met == set(HAZARD_KINDS)
@@ -172,7 +175,8 @@ def reuse(checker: Checker, user: tuple[int, int], owner: tuple[int, int]) -> No
     """Free memory that `user` reads and let `owner` write to it; both are of A's pool."""
     block = Allocation(A, 0x1000, 4096)
     checker.allocate("old", block)
-    checker.launch(user, "mul", [read("old")], ("train.py", 12))
+    freed = read("old")._replace(label="the freed tensor")
+    checker.launch(user, "mul", [freed], ("train.py", 12))
     checker.free("old", block)
     checker.allocate("new", block)
     checker.launch(owner, "fill_", [write("new")], ("train.py", 15))
@@ -183,7 +187,8 @@ def test_text_of_a_missing_record_stream() -> None:
     checker = Checker()
     reuse(checker, user=B, owner=A)
     (hazard,) = checker.hazards
-    assert (hazard.kind, hazard.first.place) == ("read after free", "train.py:12")
+    assert (hazard.kind, hazard.tensor) == ("read after free", "the freed tensor")
+    assert hazard.first.place == "train.py:12"
     assert hazard.cure == (
         "add after train.py:12: x.record_stream(s1), where x is its tensor and s1 is stream 1"
     )
@@ -280,6 +285,18 @@ def test_clear_keeps_what_was_found() -> None:
     checker.clear()
     assert checker.n_recorded == 0
     assert (len(checker.hazards), *checker.operations.values()) == (1, 1, 1)
+
+
+def test_pinned_memory_that_is_gone_is_forgotten() -> None:
+    """New memory at the address of a freed buffer has no earlier accesses."""
+    checker = Checker()
+    buffer = torch.empty(4)
+    for _ in range(2):
+        forget_when_freed(checker, buffer)
+    checker.launch(B, "copy_", [host_access(buffer, is_write=True)], ("train.py", 1))
+    assert checker.n_recorded == 1
+    del buffer
+    assert checker.n_recorded == 0
 
 
 def bytes_of(

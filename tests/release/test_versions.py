@@ -113,9 +113,9 @@ def test_one_range_of_python_everywhere() -> None:
 def test_one_range_of_torch_everywhere() -> None:
     """The package and Binder name the same tried versions; pip takes older and newer ones, too."""
     first, end = (".".join(map(str, bound)) for bound in versions.TORCH_RANGE)
-    # Others are judged when they are used.
-    assert str(wanted()["torch"].specifier) == ">=" + ".".join(map(str, versions.OLDEST_TORCH))
-    assert versions.TORCH_RANGE[0] >= versions.OLDEST_TORCH
+    # Others are judged when they are used; before 2.8, names that gpulab imports are missing.
+    assert str(wanted()["torch"].specifier) == ">=2.8"
+    assert first in wanted()["torch"].specifier
     assert f'pip install "torch>={first},<{end}"' == versions.INSTALL_TORCH
     assert f"pytorch-cpu>={first},<{end}" in read("binder/environment.yml")
 

@@ -288,7 +288,10 @@ class Writer:
             self._order(stream, self.writers[name])
         for name, _ in writes:
             self._order(stream, self.writers[name] | self.readers[name])
-        self.steps.append(Step("work", stream, reads=reads, writes=writes))
+        step = Step("work", stream, reads=reads, writes=writes)
+        self.steps.append(step)
+        if self.random.random() < 0.3:  # as in a loop
+            self.steps += [Step("record", stream, self.random.randrange(2)), step]
         for name, _ in reads:
             self.readers[name].add(stream)
         for name, _ in writes:
@@ -299,7 +302,8 @@ class Writer:
         for other in sorted(others - {stream}):
             if self._is_careful():
                 event = self.random.randrange(2)
-                self.steps.append(Step("record", other, event))
+                if self.random.random() < 0.9:  # otherwise the wait may be for an earlier round
+                    self.steps.append(Step("record", other, event))
                 self.steps.append(Step("wait", stream, event))
 
     def _on_host(self) -> None:

@@ -42,6 +42,41 @@ def test_the_host_converts_for_a_blocking_copy_and_else_the_gpu(
         assert found.tolist() == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+def test_a_copy_to_another_gpu_converts_before_it_and_does_not_wait(dtype: torch.dtype) -> None:
+    """The first GPU converts the type, and the host goes on while the copy is waiting."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False):
+        source = torch.arange(6.0, device="cuda:0").view(2, 3).t()
+        torch.cuda._sleep(1_000_000)  # type: ignore[no-untyped-call] # of PyTorch
+        moved = source.to("cuda:1", dtype)
+        written = torch.ones(3, 2, dtype=dtype, device="cuda:1").copy_(source)
+        assert not torch.cuda.current_stream(1).query()
+        for target in (moved, written):
+            assert (target.dtype, target.device.index) == (dtype, 1)
+            assert target.tolist() == source.tolist()
+
+
+def test_a_copy_to_another_gpu_takes_the_host_7_us_longer() -> None:
+    """It also makes the stream of each GPU wait for the other's."""
+    with gpulab.virtual_gpu("H200", count=2, first_use=False) as gpu:
+        first, second = (torch.zeros(4, device=f"cuda:{n}") for n in range(2))
+        host = torch.zeros(4, pin_memory=True)
+        took_ns = []
+        for target, source in ((first, host), (second, first)):
+            began_ns = gpu.machine.host.now_ns
+            target.copy_(source, non_blocking=True)
+            took_ns.append(gpu.machine.host.now_ns - began_ns)
+    assert 7_000 < took_ns[1] - took_ns[0] < 13_000
+
+
+def test_a_copy_to_another_gpu_has_no_values_if_its_source_has_none() -> None:
+    """What the target had before is not read in place of a missing value."""
+    with gpulab.virtual_gpu("H200", count=2, max_value_elements=4):
+        target = torch.zeros(2, device="cuda:1")
+        assert target.copy_(torch.ones(8, device="cuda:0")[:2]).has_values is False
+        assert target.has_values is False
+
+
 @pytest.mark.parametrize("into", ["a new tensor", "an old one"])
 def test_a_copy_that_converts_reads_pinned_memory_when_it_runs(into: str) -> None:
     """Pinned memory that changes before the copy has run is copied with its new values."""

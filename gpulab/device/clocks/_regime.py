@@ -181,11 +181,7 @@ def _of_busy(awake: Sequence[Reading], top_mhz: int | None, tolerance: float) ->
     clocks = [reading.sm_mhz for reading in awake if reading.sm_mhz is not None]
     reasons = in_order(word for reading in awake for word in reading.reasons or ())
     if not clocks:
-        # Heat and hardware protection are worth reporting even without a clock.
-        slowed = [word for word in reasons if word in _PROTECTION]
-        kind = "throttled" if slowed else "unknown"
-        why = f"the driver reports: {', '.join(slowed)}" if slowed else "the clock was not read"
-        return Regime(kind, why, max_sm_mhz=top_mhz, reasons=reasons)
+        return Regime("unknown", "the clock was not read", max_sm_mhz=top_mhz, reasons=reasons)
     lowest_mhz, highest_mhz = min(clocks), max(clocks)
     change = (highest_mhz - lowest_mhz) / highest_mhz if highest_mhz else 0.0
     # The median clock and not the lowest: a settled clock dips for some tenths of a second about

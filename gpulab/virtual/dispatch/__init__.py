@@ -14,12 +14,10 @@ from gpulab.virtual.dispatch._dispatcher import (
     observing,
     require_deterministic,
 )
-from gpulab.virtual.dispatch._meta_execution import META
 from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
 from gpulab.virtual.dispatch._value_limits import missing_by_size
 
 __all__ = [
-    "META",
     "MissingValuesWarning",
     "VirtualMode",
     "VirtualStorage",

@@ -128,9 +128,7 @@ def copy_in(
     # If the host waits, the copy is done before anybody can drop the memory.
     if pinned and non_blocking:
         _note_use(source, target.storage_block.gpu)
-    accesses = _accesses(target, is_write=True)
-    if pinned and accesses:
-        accesses.append(_host_access(source, is_write=False))
+    accesses = _accesses(target, source if pinned else None, is_write=True)
     _launch(task, accesses, waits=waits, is_known=not non_blocking)
 
 
@@ -166,9 +164,7 @@ def copy_out(target: torch.Tensor, source: VirtualTensor, *, non_blocking: bool)
     task = _copy_task(Kind.COPY_OUT, *_on_gpu(source), pinned=pinned, payload=end)
     if pinned and non_blocking:
         _note_use(target, source.storage_block.gpu)
-    accesses = _accesses(source, is_write=False)
-    if pinned and accesses:
-        accesses.append(_host_access(target, is_write=True))
+    accesses = _accesses(source, target if pinned else None, is_write=False)
     _launch(task, accesses, waits=not (pinned and non_blocking), is_known=not non_blocking)
     if converts and not non_blocking:
         # The task above has converted the values; here is the time that the host takes for it.
@@ -213,9 +209,7 @@ def copy_across(target: VirtualTensor, source: VirtualTensor) -> None:
     machine.host.spend(_PEER_LAUNCH_NS)
     cost_ns = machine.host.costs.stream_wait_ns
     machine.order(target_stream, source_stream, cost_ns)
-    accesses = []
-    if active().lists_accesses:
-        accesses = device_accesses([source], [target])
+    accesses = device_accesses([source], [target]) if machine.lists_accesses else ()
     _launch(task, accesses, waits=False)
     machine.order(source_stream, target_stream, cost_ns)
 
@@ -300,16 +294,22 @@ def _stand_in(tensor: VirtualTensor, dtype: torch.dtype) -> float:
     return math.nan
 
 
-def _host_access(tensor: torch.Tensor, *, is_write: bool) -> MemoryAccess:
-    checker = active().hazards
-    if checker is not None:
-        forget_when_freed(checker, tensor)
-    return host_access(tensor, is_write=is_write)
+def _accesses(
+    tensor: VirtualTensor, pinned: torch.Tensor | None = None, *, is_write: bool
+) -> list[MemoryAccess]:
+    """Return what a copy accesses on the device and in pinned memory, if somebody lists it.
 
-
-def _accesses(tensor: VirtualTensor, *, is_write: bool) -> list[MemoryAccess]:
-    """Return the access of a copy to a tensor of the device, if somebody lists accesses."""
-    return [device_access(tensor, is_write=is_write)] if active().lists_accesses else []
+    ``is_write`` says whether it writes to the device.
+    """
+    machine = active()
+    if not machine.lists_accesses:
+        return []
+    accesses = [device_access(tensor, is_write=is_write)]
+    if pinned is not None:
+        if machine.hazards is not None:
+            forget_when_freed(machine.hazards, pinned)
+        accesses.append(host_access(pinned, is_write=not is_write))
+    return accesses
 
 
 def _refuse_pageable(gpu: SimulatedGpu) -> None:

@@ -222,12 +222,9 @@ def conjugating_lazily() -> Iterator[None]:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed the CPU's generator inside the block, and restore the program's state afterwards."""
-    before = torch.get_rng_state()
-    torch.default_generator.manual_seed(seed)
-    try:
+    with torch.random.fork_rng(devices=()):
+        torch.default_generator.manual_seed(seed)
         yield
-    finally:
-        torch.set_rng_state(before)
 
 
 def _on_the_host(

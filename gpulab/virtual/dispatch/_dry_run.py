@@ -121,7 +121,7 @@ class _DryRun:
             options["device"] = device
         with (
             shapes_alone() if device is _META else _undispatched(),
-            _same_random_numbers() if operator.is_random else nullcontext(),
+            torch.random.fork_rng(devices=()) if operator.is_random else nullcontext(),
         ):
             try:
                 operator.compute(*inputs, **options)
@@ -285,12 +285,3 @@ def _undispatched() -> Iterator[None]:
         yield
     finally:
         del guard
-
-
-@contextmanager
-def _same_random_numbers() -> Iterator[None]:
-    state = torch.get_rng_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(state)

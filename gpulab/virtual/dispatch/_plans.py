@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+from torch.nn.parameter import is_lazy
 
 from gpulab.core.torch_private import allows_tf32
 from gpulab.virtual.dispatch._dry_run import dry_run, overlaps
@@ -73,7 +73,7 @@ class CallKey:
 
     def _of_host_tensor(self, value: torch.Tensor) -> Hashable:
         self.unplanned.append(value)
-        if isinstance(value, (UninitializedBuffer, UninitializedParameter)):
+        if is_lazy(value):
             return str(type(value))
         if value.dim() or value.is_meta:
             self.host_tensors.append(value)

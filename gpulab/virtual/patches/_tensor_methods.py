@@ -5,9 +5,11 @@ from functools import cache, partial, wraps
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gpulab.core.torch_private import (
     ScriptModule,
+    UninitializedTensor,
     device_constructors,
     disable_dispatch,
     innermost,
@@ -17,7 +19,7 @@ from gpulab.core.tracebacks import drop_this_frame, ends_at_the_call
 from gpulab.happens_before import user_site
 from gpulab.happens_before.tensor_accesses import host_access
 from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch import META, is_pinned, pin
+from gpulab.virtual.dispatch import is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered
 from gpulab.virtual.patches._factories import default_device
 from gpulab.virtual.patches._unsupported import require_dense, unsupported_error
@@ -54,9 +56,12 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
             name: _factory(getattr(owner, name), follows_default=follows_default) for name in names
         }
 
-    methods = factories(torch.Tensor, _METHODS, follows_default=False)
+    methods, moves = factories(torch.Tensor, _METHODS, follows_default=False), _moves(machine)
+    # Parameters without a shape refuse every method but these.
+    allowed = [*UninitializedTensor._allowed_methods, *moves.values()]  # noqa: SLF001 # PyTorch's
     return [
-        (torch.Tensor, {**_moves(machine), **_host_access(machine), **methods}),
+        (UninitializedTensor, {"_allowed_methods": allowed}),
+        (torch.Tensor, {**moves, **_host_access(machine), **methods}),
         (torch.Tensor, {name: _of_innermost(name) for name in _DEVICE_ATTRIBUTES}),
         (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
         (torch, factories(torch, _FACTORIES, follows_default=True)),
@@ -88,9 +93,12 @@ def _in_place(apply: Any) -> Any:
 
     @wraps(apply)
     def moved(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        # A swap would make an empty parameter of one that has no sizes yet. This is not
+        # parameters(), which would take the host's time.
+        has_no_sizes = any(is_lazy(item) for item in self._parameters.values() if item is not None)
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
-        future.set_swap_module_params_on_conversion(True)  # torch's signature
+        future.set_swap_module_params_on_conversion(not has_no_sizes)  # torch's signature
         try:
             return apply(self, *args, **kwargs)
         except RuntimeError as error:
@@ -261,7 +269,7 @@ def _factory(original: Any, *, follows_default: bool) -> Any:
 def _without_data(source: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     """Return a real meta tensor, which the program asked for."""
     sizes, strides = source.size(), source.stride()
-    make = partial(torch.empty_strided, sizes, strides, dtype=dtype or source.dtype, device=META)
+    make = partial(torch.empty_strided, sizes, strides, dtype=dtype or source.dtype, device="meta")
     return _undispatched(make)
 
 

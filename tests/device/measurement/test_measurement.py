@@ -352,3 +352,7 @@ def test_drawing_has_units_and_source_on_its_axis() -> None:
         "duration per call in µs (NVIDIA H200, measured)",
         "bars: samples, line: median, band: 95 % interval",
     ]
+    # The number of the median stands below its line.
+    (line,) = (path for path in html_of(TAKEN).iter(f"{SVG}path") if path.get("stroke-width"))
+    (number,) = (text for text in html_of(TAKEN).iter(f"{SVG}text") if text.text == "24.7")
+    assert line.get("d", "").startswith(f"M{number.get('x')} ")
