@@ -6,10 +6,12 @@ from typing import Any
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
+from gpulab.exercises._entries import FilledForm, now
 from gpulab.exercises._exercise import Hint, Question, Verdict
 from gpulab.exercises._fields import Fields
+from gpulab.exercises._history import filled_form_of
+from gpulab.exercises._journal import journal
 from gpulab.exercises._page_form import PageForm
-from gpulab.exercises.journal import FilledForm, filled_form_of, journal, now
 from gpulab.figures import widgets
 
 

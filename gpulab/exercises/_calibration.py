@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 from gpulab.core.markup import clean, table
 from gpulab.core.units import counted, format_number
+from gpulab.exercises._entries import CONFIDENCE
 from gpulab.exercises._guess_question import ideas
+from gpulab.exercises._history import KeptPrediction, lesson_of
+from gpulab.exercises._journal import way_home
 from gpulab.exercises._lesson_index import LessonCell, cell_of, lessons
-from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
 
 _UNSAID = 0.5  # in sorting, a prediction without a confidence is between "guess" and "likely"
 # How serious a wrong prediction is, by the word of its verdict.

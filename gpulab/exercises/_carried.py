@@ -11,7 +11,9 @@ from gpulab.core.errors import NotebookError, UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.exercises import _html
-from gpulab.exercises.journal import Version, journal, now, versions_of
+from gpulab.exercises._entries import Version, now
+from gpulab.exercises._history import versions_of
+from gpulab.exercises._journal import journal
 from gpulab.figures import widgets
 from gpulab.lessons import notebooks_folder
 

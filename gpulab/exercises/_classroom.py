@@ -13,16 +13,10 @@ from gpulab.core.markup import Html, clean, table
 from gpulab.core.requirements import FLAG, PATH, TEXT
 from gpulab.core.units import counted, format_number, format_time
 from gpulab.exercises import _html
+from gpulab.exercises._entries import Guess
+from gpulab.exercises._history import KeptPrediction, lesson_of, predictions_of
+from gpulab.exercises._journal import Contents, files_in, read
 from gpulab.exercises._lesson_index import cell_of, lessons
-from gpulab.exercises.journal import (
-    Contents,
-    Guess,
-    KeptPrediction,
-    files_in,
-    lesson_of,
-    predictions_of,
-    read,
-)
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
 _LARGEST = 1e12  # larger guesses count in its range, which is short enough to show

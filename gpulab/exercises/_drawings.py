@@ -13,9 +13,11 @@ from gpulab.core.units import format_number, format_time, time_unit
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._drawing_form import DrawingForm
+from gpulab.exercises._entries import Guess, Stroke, now
 from gpulab.exercises._exercise import is_open
+from gpulab.exercises._history import predictions_of
+from gpulab.exercises._journal import journal
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import Guess, Stroke, journal, now, predictions_of
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.units import format_estimate, format_number, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
+from gpulab.exercises._entries import CONFIDENCE, Guess, now
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._guess_form import GuessForm, follow
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import CONFIDENCE, Guess, now
 from gpulab.figures import widgets
 from gpulab.gpus.provenance import device_label
 

@@ -8,7 +8,9 @@ from gpulab.core.markup import table
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import counted
 from gpulab.exercises import _calibration, _html
-from gpulab.exercises.journal import Answer, JournalEntry, KeptPrediction, exercises_of, journal
+from gpulab.exercises._entries import Answer, JournalEntry
+from gpulab.exercises._history import KeptPrediction, exercises_of
+from gpulab.exercises._journal import journal
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 

@@ -3,16 +3,10 @@
 from dataclasses import replace
 
 from gpulab.exercises import _html
+from gpulab.exercises._entries import Guess, Reveal, now
+from gpulab.exercises._history import KeptPrediction, lesson_of, predictions_of
+from gpulab.exercises._journal import journal
 from gpulab.exercises._lesson_index import MET
-from gpulab.exercises.journal import (
-    Guess,
-    KeptPrediction,
-    Reveal,
-    journal,
-    lesson_of,
-    now,
-    predictions_of,
-)
 
 _TOO_LATE = "The outcome was shown before this guess, so it is kept and does not count."
 _CHANGED = "The outcome was shown before, so this change is kept, and your first guess counts."

@@ -11,8 +11,9 @@ from gpulab import exercises
 from gpulab.exercises import _api
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._api import exercise as keyed
+from gpulab.exercises._entries import Answer
 from gpulab.exercises._fields import NUMBER, Fields
-from gpulab.exercises.journal import Answer, LearnerJournal
+from gpulab.exercises._journal import LearnerJournal
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all
 from tests.support.notebook_display import Shown, needs_ipywidgets_8, shown_in

@@ -12,7 +12,8 @@ import pytest
 from gpulab import exercises
 from gpulab.core.errors import UnknownNameError
 from gpulab.exercises import _carried
-from gpulab.exercises.journal import Version, versions_of
+from gpulab.exercises._entries import Version
+from gpulab.exercises._history import versions_of
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all

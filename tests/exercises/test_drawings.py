@@ -10,7 +10,8 @@ import pytest
 from gpulab import exercises, virtual_gpu
 from gpulab.core import palette
 from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
-from gpulab.exercises.journal import LearnerJournal, predictions_of
+from gpulab.exercises._history import predictions_of
+from gpulab.exercises._journal import LearnerJournal
 from gpulab.figures import widgets
 from gpulab.roofline import scaling
 from tests.support.journals import forget_all

@@ -12,17 +12,11 @@ from gpulab import exercises
 from gpulab.cli import main
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _lesson_index
+from gpulab.exercises._entries import Guess, Reveal, Stroke
 from gpulab.exercises._guess_question import ideas
+from gpulab.exercises._history import KeptPrediction, predictions_of
+from gpulab.exercises._journal import FILE_NAME, LearnerJournal
 from gpulab.exercises._progress import Progress, page
-from gpulab.exercises.journal import (
-    FILE_NAME,
-    Guess,
-    KeptPrediction,
-    LearnerJournal,
-    Reveal,
-    Stroke,
-    predictions_of,
-)
 from tests.support.journals import forget_all
 from tests.support.lesson_text import words_to_mend
 from tests.support.lessons import ROOT

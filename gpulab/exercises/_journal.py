@@ -15,7 +15,7 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.core.shell import jupyter_kernel
 from gpulab.core.units import counted
-from gpulab.exercises.journal._entries import Guess, JournalEntry, from_line, to_line
+from gpulab.exercises._entries import Guess, JournalEntry, from_line, to_line
 from gpulab.lessons import FIRST_LESSON
 
 SCHEMA = "gpulab.progress/1"
