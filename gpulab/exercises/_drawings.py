@@ -86,12 +86,10 @@ class SketchAxes:
 
     def view(self) -> dict[str, Any]:
         """Return the axes in the form that the page expects."""
-        step = math.ceil(len(self.x) / _MOST_TICKS)
-        texts = [_x_text(value, self.x) for value in self.x]
         return {
             "x": list(self.x),
-            "x_texts": texts,
-            "x_ticks": [*zip(self.x, texts, strict=True)][::step],
+            "x_texts": [_x_text(value, self.x) for value in self.x],
+            "x_ticks": _ticks(self.x, self.x),
             "x_label": self.x_label,
             "x_name": self.x_name,
             "is_log": self.is_log,
@@ -455,12 +453,8 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: 
     middle = math.sqrt(axes.low * axes.high)
     exponent, unit = time_unit(middle) if axes.unit == "s" else (0, axes.unit)
     powers = range(first, last + 1)
-    places = _with_what_came_out(axes, record)
     for axis, ticks in (
-        (
-            ax.xaxis,
-            [(x, _x_text(x, axes.x)) for x in places[:: math.ceil(len(places) / _MOST_TICKS)]],
-        ),
+        (ax.xaxis, _ticks(_with_what_came_out(axes, record), axes.x)),
         (ax.yaxis, [(10.0**i, f"{10.0 ** (i - exponent):,.9g}") for i in powers]),
     ):
         axis.set_ticks([position for position, _ in ticks], [text for _, text in ticks])
@@ -475,6 +469,12 @@ def _with_what_came_out(axes: SketchAxes, record: "pd.DataFrame") -> list[float]
     """Return the x values of the axes and, beyond them, those of the true curves."""
     beyond = {float(x) for x in record["x"] if not axes.x[0] <= x <= axes.x[-1]}
     return sorted({*axes.x, *beyond})
+
+
+def _ticks(places: Sequence[float], x: Sequence[float]) -> list[tuple[float, str]]:
+    """Return those values of the x axis that are labelled, with their labels."""
+    step = math.ceil(len(places) / _MOST_TICKS)
+    return [(place, _x_text(place, x)) for place in places[::step]]
 
 
 def _x_text(value: float, x: Sequence[float]) -> str:

@@ -66,6 +66,8 @@ def test_the_crossing_is_compared() -> None:
     assert str(never).startswith(
         "Different. The GPU gets ahead at n: not in your drawing, it was 200."
     )
+    values = "[...] with 10 values in seconds"
+    assert f'three dots: {{"CPU": {values}, "GPU": {values}}}.' in str(matmuls("09.empty"))
     half = matmuls("09.half", CPU=cpu).compare(truth)
     assert half.is_right is False
 
@@ -182,6 +184,7 @@ def test_the_page_draws_and_the_words_follow(monkeypatch: pytest.MonkeyPatch) ->
     (first,), still = shown.outputs
     page = first["widget"]
     assert page.view["still"] in still[0]["text/html"]
+    assert page.view["axes"]["x_ticks"] == [(n, str(n)) for n in (1, 3, 5, 7, 9)]
     drawn = [["step", [1e9, None, *[1e-3] * 8]]]
     page._handle_custom_msg({"drawn": drawn, "number": 7}, [])
     assert page.view["answer"] == 7  # so the page knows that it was heard

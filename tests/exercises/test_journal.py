@@ -53,13 +53,6 @@ def fill(folder: Path, *records: JournalEntry) -> Path:
     return folder / FILE_NAME
 
 
-def test_records_that_are_read_again_are_the_same_objects(folder: Path) -> None:
-    """A notebook keeps the progress that it has shown; each one has the records of the others."""
-    fill(folder)
-    own = LearnerJournal(folder)
-    assert all(one is other for one, other in zip(own.entries, own.entries, strict=True))
-
-
 def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
     """All kinds of records are read unchanged by a new journal, even in another folder."""
     fill(folder)

@@ -172,6 +172,8 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     assert sum(n for _, n in naive.counts) == 12
     assert naive.counts[:2] == (("1 µs to 3 µs", 2), ("3 µs to 10 µs", 2))
     assert (drawn.counts, drawn.n_drawn) == ((), 12)
+    assert f"  no   {'█' * 30} 7\n  yes  {'█' * 22} 5\n" in str(found)
+    assert ">1 µs to 3 µs</th>" in found.page()
     assert found.left_out == (f"{tmp_path}/bad/gpulab-progress.jsonl is damaged",)
     for shown in (str(found), found.page()):
         assert "student" not in shown
