@@ -116,16 +116,18 @@ def review(predictions: Iterable[KeptPrediction]) -> Review:
 def row(prediction: KeptPrediction) -> tuple[str, str, str, str]:
     """Return a prediction as a row of a table: name, confidence, outcome, and later changes."""
     latest = prediction.guess or prediction.latest
-    told = (
+    outcome = (
         prediction.reveal.message or prediction.reveal.outcome
         if prediction.reveal
         else "not measured yet"
     )
-    late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in prediction.late)
-    return prediction.name, latest.confidence if latest else "", told, late
+    late = ", ".join(
+        _guess_text(guess.number, guess.choice, guess.unit) for guess in prediction.late
+    )
+    return prediction.name, latest.confidence if latest else "", outcome, late
 
 
-def _said(number: float | None, choice: str, unit: str) -> str:
+def _guess_text(number: float | None, choice: str, unit: str) -> str:
     return choice or ("a drawing" if number is None else f"{format_number(number)} ({unit})")
 
 

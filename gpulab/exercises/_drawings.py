@@ -196,8 +196,8 @@ class DrawnPrediction:
             ) from error
         origin = device.current() if source is None else source
         if self.is_empty:
-            told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
-            review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
+            advice = f"The notebook goes on without one. {_TYPED} next time, before you measure."
+            review = DrawingReview(_NO_DRAWING, advice, self._figure(was, origin))
         else:
             self.keep()
             review = self._counted()._review(was, origin)  # noqa: SLF001  # of the same class
@@ -402,9 +402,9 @@ def _judged(term: Term) -> _Judged:
     """Return the verdict on one quantity of the drawing."""
     if term.said is None or term.was is None:
         is_same = term.said is term.was
-        said = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
+        drawn = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
         was = "not in what came out" if term.was is None else f"it was {term.write(term.was)}"
-        sentence = f"{term.what}: {said}, {was}."
+        sentence = f"{term.what}: {drawn}, {was}."
         return _Judged(sentence, _html.RIGHT if is_same else _MISSING, is_same)
     was = term.write(term.was)
     judged = distance("factor", term.said, term.was, 1.0)

@@ -52,7 +52,7 @@ class Guess(Saved):
         return CONFIDENCE.get(self.confidence)
 
     @property
-    def said(self) -> tuple[object, ...]:
+    def content(self) -> tuple[object, ...]:
         """The fields in which two equal guesses agree."""
         # Not the unit: the number is in seconds, so 0.3 ms and 300 µs are one guess.
         return (self.number, self.choice, self.confidence, self.strokes)

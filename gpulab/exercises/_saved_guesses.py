@@ -25,7 +25,7 @@ def keep(guess: Guess) -> str:
     saved = predictions_of(journal().entries).get(guess.name)
     is_late = saved is not None and saved.reveal is not None
     # Running the same cell again repeats the last guess, which needs no second line.
-    if saved is None or saved.latest is None or saved.latest.said != guess.said:
+    if saved is None or saved.latest is None or saved.latest.content != guess.content:
         journal().add(replace(guess, is_late=is_late))
     return "" if saved is None or not is_late else _remark(saved, guess)
 
@@ -37,10 +37,10 @@ def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str 
     """
     saved = predictions_of(journal().entries).get(name)
     guess = None if saved is None else saved.latest
-    said = _fitting(guess, unit, choices)
-    if saved is None or guess is None or said is None:
+    value = _fitting(guess, unit, choices)
+    if saved is None or guess is None or value is None:
         return None, "", ""
-    return said, guess.confidence, _remark(saved, guess) if guess.is_late else ""
+    return value, guess.confidence, _remark(saved, guess) if guess.is_late else ""
 
 
 def before_a_change(name: str, unit: str, choices: tuple[str, ...]) -> float | str | None:
@@ -53,22 +53,22 @@ def before_a_change(name: str, unit: str, choices: tuple[str, ...]) -> float | s
 
 
 def _fitting(guess: Guess | None, unit: str, choices: tuple[str, ...]) -> float | str | None:
-    """Return what was said, or None if it does not fit the question."""
+    """Return the number or the choice of a guess, or None if it does not fit the question."""
     if guess is None or guess.unit != unit:
         return None
-    said = guess.choice if choices else guess.number
-    return None if choices and said not in choices else said
+    value = guess.choice if choices else guess.number
+    return None if choices and value not in choices else value
 
 
 def _remark(saved: KeptPrediction, guess: Guess) -> str:
     """Return the remark on a guess that came after the outcome."""
     if saved.guess is None:
         return _TOO_LATE
-    return "" if saved.guess.said == guess.said else _CHANGED
+    return "" if saved.guess.content == guess.content else _CHANGED
 
 
 def reveal(
-    name: str, outcome: str, told: _html.ComparedGuess, *, counts: str, size: float | None = None
+    name: str, outcome: str, review: _html.ComparedGuess, *, counts: str, size: float | None = None
 ) -> None:
     """Save an outcome when it is shown for the first time, with the verdict on the guess.
 
@@ -80,5 +80,5 @@ def reveal(
     MET.add(lesson_of(name))
     saved = predictions_of(journal().entries).get(name)
     if saved is None or saved.reveal is None:
-        message, word = ("", "") if told.is_right is None else (told.message, told.tone.word)
-        journal().add(Reveal(name, now(), outcome, message, counts, word, size, told.is_right))
+        message, word = ("", "") if review.is_right is None else (review.message, review.tone.word)
+        journal().add(Reveal(name, now(), outcome, message, counts, word, size, review.is_right))
