@@ -101,13 +101,13 @@ class AnswerForm(PageForm):
     def words(self) -> dict[str, str]:
         """Return the answer that was given, the hint and the verdict as text."""
         shown = [each for each in (self._last_hint, self._verdict) if each is not None]
-        page = "".join(each._repr_html_() for each in shown)
         filled = self._given()
         answer = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in filled.items())
         if self._fields.kind in {"one", "some"}:
             answer = ", ".join(filled)
         answer_text = f"Your answer is {answer}. Run this cell to change it." if filled else ""
+        html = f"<p>{clean(answer_text)}</p>" + "".join(each._repr_html_() for each in shown)
         return {
-            "text/html": f'<div class="{self.still_class}"><p>{clean(answer_text)}</p>{page}</div>',
+            "text/html": f'<div class="{self.still_class}">{html}</div>',
             "text/plain": visible("\n".join([answer_text, *map(str, shown)]).strip()),
         }
