@@ -133,11 +133,13 @@ def test_calibration_has_rows_for_confidence_and_topic() -> None:
 def test_a_page_shows_all_predictions_and_marks_late_changes() -> None:
     """The page is complete HTML, marks late changes, and escapes what a learner typed."""
     late = KeptPrediction(
-        "01.loop", reveal=MINE[1].reveal, late=[Guess("01.loop", AT, choice="<b>")]
+        "01.loop",
+        reveal=MINE[1].reveal,
+        late=[Guess("01.loop", AT, choice="<b>"), Guess("01.loop", AT, 2.0, unit="times")],
     )
     text = page(Progress((), (MINE[0], late)))
     assert text.startswith('<!DOCTYPE html><html lang="en">')
-    assert "&lt;b&gt;" in text
+    assert "&lt;b&gt;, 2 (times)" in text
     assert "1 given or changed after the outcome" in text
     assert "<b>" not in text
 
