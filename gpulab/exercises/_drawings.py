@@ -15,8 +15,6 @@ from gpulab.exercises._distance import distance
 from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._entries import Guess, Stroke, now
 from gpulab.exercises._exercise import is_open
-from gpulab.exercises._history import predictions_of
-from gpulab.exercises._journal import journal
 from gpulab.exercises.answers import read_number
 from gpulab.figures import widgets
 
@@ -216,12 +214,12 @@ class DrawnPrediction:
 
     def _counted(self) -> Self:
         """Return the drawing that counts: if this one was changed after the outcome, the first."""
-        saved = predictions_of(journal().entries).get(self.name)
-        if not self.note or saved is None or saved.guess is None:
+        guess = _saved_guesses.saved_as(self.name).guess
+        if not self.note or guess is None:
             return self
         first = type(self)(self.question, self.axes, self.name)
         first.note = self.note
-        _restore(first, saved.guess.strokes)
+        _restore(first, guess.strokes)
         return first
 
     def _review(self, was: Curves, origin: object) -> DrawingReview:
@@ -359,11 +357,11 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     NAME.check(name=name)
     instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
     made = DrawnPrediction(question, axes, name)
-    prediction = predictions_of(journal().entries).get(name)
+    saved = _saved_guesses.saved_as(name).latest
     if not is_open(guess):
         _give(made, guess)
-    elif prediction is not None and prediction.latest is not None:
-        _restore(made, prediction.latest.strokes)
+    elif saved is not None:
+        _restore(made, saved.strokes)
     return made
 
 

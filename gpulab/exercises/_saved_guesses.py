@@ -13,6 +13,11 @@ _CHANGED = "The outcome was shown before, so this change is kept, and your first
 LATE = (_TOO_LATE, _CHANGED)
 
 
+def saved_as(name: str) -> KeptPrediction:
+    """Return what this learner has saved of a prediction; without a guess if it is nothing."""
+    return predictions_of(journal().entries).get(name, KeptPrediction(name))
+
+
 def keep(guess: Guess) -> str:
     """Save a guess and return a remark for the learner, which is empty in most cases.
 
@@ -22,12 +27,12 @@ def keep(guess: Guess) -> str:
     if not guess.name:
         return ""
     MET.add(lesson_of(guess.name))
-    saved = predictions_of(journal().entries).get(guess.name)
-    is_late = saved is not None and saved.reveal is not None
+    saved = saved_as(guess.name)
+    is_late = saved.reveal is not None
     # Running the same cell again repeats the last guess, which needs no second line.
-    if saved is None or saved.latest is None or saved.latest.content != guess.content:
+    if saved.latest is None or saved.latest.content != guess.content:
         journal().add(replace(guess, is_late=is_late))
-    return "" if saved is None or not is_late else _remark(saved, guess)
+    return _remark(saved, guess) if is_late else ""
 
 
 def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str | None, str, str]:
@@ -35,19 +40,17 @@ def latest(name: str, unit: str, choices: tuple[str, ...]) -> tuple[float | str 
 
     The guess is None if there is none, or if it does not fit the question.
     """
-    saved = predictions_of(journal().entries).get(name)
-    guess = None if saved is None else saved.latest
+    saved = saved_as(name)
+    guess = saved.latest
     value = _fitting(guess, unit, choices)
-    if saved is None or guess is None or value is None:
+    if guess is None or value is None:
         return None, "", ""
     return value, guess.confidence, _remark(saved, guess) if guess.is_late else ""
 
 
 def before_a_change(name: str, unit: str, choices: tuple[str, ...]) -> float | str | None:
     """Return the guess that counts, if another one came after the outcome; otherwise None."""
-    saved = predictions_of(journal().entries).get(name)
-    if saved is None:
-        return None
+    saved = saved_as(name)
     first, last = (_fitting(each, unit, choices) for each in (saved.guess, saved.latest))
     return None if first == last else first
 
@@ -78,7 +81,6 @@ def reveal(
     if not name:
         return
     MET.add(lesson_of(name))
-    saved = predictions_of(journal().entries).get(name)
-    if saved is None or saved.reveal is None:
+    if saved_as(name).reveal is None:
         message, word = ("", "") if review.is_right is None else (review.message, review.tone.word)
         journal().add(Reveal(name, now(), outcome, message, counts, word, size, review.is_right))

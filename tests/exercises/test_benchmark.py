@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.exercises.answers import RUNGS, BenchmarkJudge
+from gpulab.exercises.answers import BenchmarkJudge
+from gpulab.exercises.answers._benchmark import RUNGS
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]

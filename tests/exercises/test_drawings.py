@@ -9,7 +9,7 @@ import pytest
 
 from gpulab import exercises, virtual_gpu
 from gpulab.core import palette
-from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
+from gpulab.exercises import _saved_guesses, lesson_04, lesson_09, lesson_10
 from gpulab.exercises._history import predictions_of
 from gpulab.exercises._journal import LearnerJournal
 from gpulab.figures import widgets
@@ -25,8 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
-    for room in (_saved_guesses, _drawings):
-        monkeypatch.setattr(room, "journal", lambda: own)
+    monkeypatch.setattr(_saved_guesses, "journal", lambda: own)
     yield tmp_path
     forget_all()
 
