@@ -38,7 +38,7 @@ from gpulab.core.errors import GpulabError
 from gpulab.core.serialization import Saved
 from gpulab.device.measurement import Finding, Measurement
 from gpulab.exercises import journal
-from gpulab.exercises.journal import Answer, Guess, HintRead, Reset, Reveal, Stroke
+from gpulab.exercises._entries import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.roofline import survey
 from gpulab.timing import Benchmarks, Comparison, Ladder, Rung
 from gpulab.tracing import Span, Timeline

@@ -217,8 +217,5 @@ def problems_of(notebook: Notebook, expected: tuple[str, ...], student: str) -> 
 
 def _learner_named_in(notebook: Notebook) -> str:
     """Return the learner's id that is written in the notebook, or an empty text."""
-    cells = [
-        cell for cell in notebook.cells if cell.get("cell_type") == "code" and not grade_id(cell)
-    ]
-    values = [value_in(_text_of(cell), LEARNER) for cell in cells]
+    values = (value_in(_text_of(cell), LEARNER) for cell in notebook.cells)
     return next((value for value in values if isinstance(value, str)), "")

@@ -6,10 +6,12 @@ from typing import Any
 from gpulab.core.errors import GpulabError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
+from gpulab.exercises._entries import FilledForm, now
 from gpulab.exercises._exercise import Hint, Question, Verdict
 from gpulab.exercises._fields import Fields
+from gpulab.exercises._history import filled_form_of
+from gpulab.exercises._journal import journal
 from gpulab.exercises._page_form import PageForm
-from gpulab.exercises.journal import FilledForm, filled_form_of, journal, now
 from gpulab.figures import widgets
 
 
@@ -32,7 +34,7 @@ class AnswerForm(PageForm):
         self._question, self._fields = question, fields
         self._check, self._hint = check, hint
         self._verdict: Verdict | None = None
-        self._told: Hint | None = None
+        self._last_hint: Hint | None = None
         # On the cells' thread: a judge may use the virtual GPU.
         self._answer_in_turn = widgets.JupyterLoop().in_turn(self._answer)
 
@@ -53,7 +55,7 @@ class AnswerForm(PageForm):
 
     def _answer(self, content: Mapping[str, Any]) -> None:
         if content.get("hint") is True:
-            self._told = self._hint()
+            self._last_hint = self._hint()
         elif (filled := self._fields.read(content.get("check"))) is not None:
             fields = tuple((key, *texts) for key, texts in filled.items())
             if filled != self._given():
@@ -87,7 +89,7 @@ class AnswerForm(PageForm):
             "unit": fields.unit,
             "given": {key: list(map(visible, texts)) for key, texts in filled.items()},
             "verdict": "" if self._verdict is None else self._verdict._repr_html_(),
-            "hint": "" if self._told is None else self._told._repr_html_(),
+            "hint": "" if self._last_hint is None else self._last_hint._repr_html_(),
             "still": self.still_class,
         }
 
@@ -98,14 +100,14 @@ class AnswerForm(PageForm):
 
     def words(self) -> dict[str, str]:
         """Return the answer that was given, the hint and the verdict as text."""
-        said = [each for each in (self._told, self._verdict) if each is not None]
-        page = "".join(each._repr_html_() for each in said)
+        shown = [each for each in (self._last_hint, self._verdict) if each is not None]
         filled = self._given()
         answer = "; ".join(f"{key}: {', '.join(texts)}" for key, texts in filled.items())
         if self._fields.kind in {"one", "some"}:
             answer = ", ".join(filled)
-        told = f"Your answer is {answer}. Run this cell to change it." if filled else ""
+        answer_text = f"Your answer is {answer}. Run this cell to change it." if filled else ""
+        html = f"<p>{clean(answer_text)}</p>" + "".join(each._repr_html_() for each in shown)
         return {
-            "text/html": f'<div class="{self.still_class}"><p>{clean(told)}</p>{page}</div>',
-            "text/plain": visible("\n".join([told, *map(str, said)]).strip()),
+            "text/html": f'<div class="{self.still_class}">{html}</div>',
+            "text/plain": visible("\n".join([answer_text, *map(str, shown)]).strip()),
         }

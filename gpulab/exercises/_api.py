@@ -15,7 +15,10 @@ from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import PATH
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._carried import keep_version
+from gpulab.exercises._entries import Answer, HintRead, Reset, now
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
+from gpulab.exercises._history import lesson_of, predictions_of
+from gpulab.exercises._journal import LearnerJournal, journal, read
 from gpulab.exercises._lesson_index import (
     COURSE,
     MET,
@@ -25,17 +28,6 @@ from gpulab.exercises._lesson_index import (
     package_of,
 )
 from gpulab.exercises._progress import ExerciseProgress, Progress, exercise_progress
-from gpulab.exercises.journal import (
-    Answer,
-    HintRead,
-    LearnerJournal,
-    Reset,
-    journal,
-    lesson_of,
-    now,
-    predictions_of,
-    read,
-)
 from gpulab.tracing.trials import stream_kept, text_of
 
 if TYPE_CHECKING:

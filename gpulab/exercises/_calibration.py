@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from gpulab.core.markup import clean, table
 from gpulab.core.units import counted, format_number
+from gpulab.exercises._entries import CONFIDENCE
 from gpulab.exercises._guess_question import ideas
+from gpulab.exercises._history import KeptPrediction, lesson_of
+from gpulab.exercises._journal import way_home
 from gpulab.exercises._lesson_index import LessonCell, cell_of, lessons
-from gpulab.exercises.journal import CONFIDENCE, KeptPrediction, lesson_of, way_home
 
+_MILD = "Off."  # the verdict on a guess that was less wrong than the others
 _UNSAID = 0.5  # in sorting, a prediction without a confidence is between "guess" and "likely"
-# How serious a wrong prediction is, by the word of its verdict.
-_SERIOUS = {"Far off.": 3, "Wrong direction.": 3, "Different.": 3, "Off.": 2}
 _N_REVISIT = 3  # at most so many predictions to look at again: more would not be read
 
 
@@ -115,16 +116,18 @@ def review(predictions: Iterable[KeptPrediction]) -> Review:
 def row(prediction: KeptPrediction) -> tuple[str, str, str, str]:
     """Return a prediction as a row of a table: name, confidence, outcome, and later changes."""
     latest = prediction.guess or prediction.latest
-    told = (
+    outcome = (
         prediction.reveal.message or prediction.reveal.outcome
         if prediction.reveal
         else "not measured yet"
     )
-    late = ", ".join(_said(guess.number, guess.choice, guess.unit) for guess in prediction.late)
-    return prediction.name, latest.confidence if latest else "", told, late
+    late = ", ".join(
+        _guess_text(guess.number, guess.choice, guess.unit) for guess in prediction.late
+    )
+    return prediction.name, latest.confidence if latest else "", outcome, late
 
 
-def _said(number: float | None, choice: str, unit: str) -> str:
+def _guess_text(number: float | None, choice: str, unit: str) -> str:
     return choice or ("a drawing" if number is None else f"{format_number(number)} ({unit})")
 
 
@@ -161,22 +164,22 @@ def _row(kind: str, members: list[KeptPrediction]) -> RightShare:
 
 def _revisit(scored: Iterable[KeptPrediction]) -> list[Revisit]:
     """Return the wrong predictions to look at again: first those that the learner was sure of."""
-    wrong = [prediction for prediction in scored if not _is_right(prediction)]
+    wrong = [
+        (prediction, prediction.reveal)
+        for prediction in scored
+        if prediction.reveal is not None and not prediction.reveal.is_right
+    ]
     wrong.sort(
-        key=lambda prediction: (
-            -CONFIDENCE.get(_confidence(prediction), _UNSAID),
-            -_weight(prediction),
-        )
+        key=lambda pair: (-CONFIDENCE.get(_confidence(pair[0]), _UNSAID), pair[1].word == _MILD)
     )
     return [
         Revisit(
             prediction.name,
             ideas().get(prediction.name, ""),
-            prediction.reveal.message,
+            reveal.message,
             cell_of(prediction.name),
         )
-        for prediction in wrong[:_N_REVISIT]
-        if prediction.reveal is not None
+        for prediction, reveal in wrong[:_N_REVISIT]
     ]
 
 
@@ -196,10 +199,6 @@ def _topic(prediction: KeptPrediction, *, is_course: bool) -> str:
 
 def _is_right(prediction: KeptPrediction) -> bool:
     return prediction.reveal is not None and prediction.reveal.is_right is True
-
-
-def _weight(prediction: KeptPrediction) -> int:
-    return _SERIOUS.get(prediction.reveal.word, 0) if prediction.reveal is not None else 0
 
 
 def _confidence(prediction: KeptPrediction) -> str:

@@ -7,11 +7,13 @@ import textwrap
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 
-from gpulab.core.errors import NotebookError, UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.exercises import _html
-from gpulab.exercises.journal import Version, journal, now, versions_of
+from gpulab.exercises._entries import Version, now
+from gpulab.exercises._history import versions_of
+from gpulab.exercises._journal import journal
 from gpulab.figures import widgets
 from gpulab.lessons import notebooks_folder
 
@@ -23,22 +25,22 @@ _SKELETON = "def benchmark(fn):\n    ...\n"
 class Carried:
     """A version of the learner's benchmark, to go on with; the last line of the code checks it.
 
-    ``said`` is where the code is from and what to do. ``is_placed`` says that it is in the cell.
+    ``origin`` is where the code is from and what to do. ``is_placed`` says that it is in the cell.
     """
 
     code: str
-    said: str
+    origin: str
     is_placed: bool = False
 
     def __str__(self) -> str:
-        return visible(self.said if self.is_placed else f"{self.said}\n\n{self.code}")
+        return visible(self.origin if self.is_placed else f"{self.origin}\n\n{self.code}")
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         code = "" if self.is_placed else f"<pre>{clean(self.code)}</pre>"
         tone = _html.Tone("#0072B2", "i", "Your benchmark.")
-        return _html.box(tone, _html.paragraphs(self.said) + code)
+        return _html.box(tone, _html.paragraphs(self.origin) + code)
 
 
 def continue_from(exercise_id: str) -> Carried:
@@ -67,13 +69,13 @@ def continue_from(exercise_id: str) -> Carried:
     """
     if not isinstance(exercise_id, str) or exercise_id not in IDS:
         raise UnknownNameError("exercise on benchmark", exercise_id, IDS)
-    version, said = _version(exercise_id)
+    version, origin = _version(exercise_id)
     code = f'{version.rstrip()}\n\n\nexercises.check("{exercise_id}", benchmark)'
     # What the learner wrote below this call must not be lost.
     is_placed = widgets.is_watched() and _is_alone(widgets.cell_code())
     if is_placed:
         widgets.replace_cell(code)
-    return Carried(code, said, is_placed)
+    return Carried(code, origin, is_placed)
 
 
 def _is_alone(code: str) -> bool:
@@ -106,10 +108,7 @@ def _version(exercise_id: str) -> tuple[str, str]:
 
 def _solution(exercise_id: str) -> str:
     """Return the functions of a solution; empty in an installation without the solutions."""
-    try:
-        sources = sorted((notebooks_folder() / "source").glob("*.py"))
-    except NotebookError:  # an incomplete installation
-        return ""
+    sources = sorted((notebooks_folder() / "source").glob("*.py"))
     cells = (cell for path in sources for cell in path.read_text("utf-8").split("\n# %%"))
     solved = (cell for cell in cells if f'exercises.check("{exercise_id}"' in cell)
     for cell in solved:

@@ -13,16 +13,10 @@ from gpulab.core.markup import Html, clean, table
 from gpulab.core.requirements import FLAG, PATH, TEXT
 from gpulab.core.units import counted, format_number, format_time
 from gpulab.exercises import _html
+from gpulab.exercises._entries import Guess
+from gpulab.exercises._history import KeptPrediction, lesson_of, predictions_of
+from gpulab.exercises._journal import Contents, files_in, read
 from gpulab.exercises._lesson_index import cell_of, lessons
-from gpulab.exercises.journal import (
-    Contents,
-    Guess,
-    KeptPrediction,
-    files_in,
-    lesson_of,
-    predictions_of,
-    read,
-)
 
 _MOST_VALUES = 8  # up to so many different numbers get a bar each; more are put into ranges
 _LARGEST = 1e12  # larger guesses count in its range, which is short enough to show
@@ -35,32 +29,16 @@ _TITLE = "What the class predicted"
 class ClassQuestion:
     """The guesses of a class in one prediction.
 
-    ``counts`` has each answer, or range of answers, and how many learners gave it; those who drew
-    a curve are only in ``n_drawn``. ``outcomes`` are what the learners saw, the most frequent
-    first. Of ``n_scored`` who guessed before they saw it, ``n_right`` were right.
+    ``heading`` has the lesson and the question. ``counts`` has each answer, or range of answers,
+    and how many learners gave it; those who drew a curve are only in ``n_drawn``. ``outcome`` is
+    a sentence, and empty if nobody has measured.
     """
 
     name: str
-    question: str
+    heading: str
     counts: tuple[tuple[str, int], ...]
     n_drawn: int
-    outcomes: tuple[str, ...]
-    n_right: int
-    n_scored: int
-
-    @property
-    def heading(self) -> str:
-        """The lesson and the question, as a heading."""
-        cell = cell_of(self.name)
-        return f"{cell.lesson if cell else self.name}: {self.question or self.name}"
-
-    @property
-    def outcome(self) -> str:
-        """The most frequent outcome, as a sentence; empty if nobody has measured."""
-        if not self.outcomes:
-            return ""
-        right = f" {self.n_right} of {self.n_scored} were right." if self.n_scored else ""
-        return f"It was {self.outcomes[0]}.{right}"
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +103,7 @@ def _bars(question: ClassQuestion) -> str:
     # At most 80 %: the number stands to the right of the bar, in the same line.
     bar = '<span class="bar" aria-hidden="true" style="width:{:.1f}%"></span> {}'
     rows = [(answer, Html(bar.format(80 * n / most, n))) for answer, n in question.counts]
-    return table(rows, has_row_headings=True) if rows else ""
+    return table(rows, has_row_headings=True)
 
 
 def class_progress(
@@ -219,20 +197,25 @@ def _in_course(name: str) -> tuple[str, int]:
 
 def _question(name: str, predictions: Sequence[KeptPrediction]) -> ClassQuestion:
     guesses = [prediction.guess for prediction in predictions if prediction.guess is not None]
-    scored = [
+    asked = next((guess.question for guess in guesses if guess.question), name)
+    cell = cell_of(name)
+    reveals = [
         prediction.reveal
         for prediction in predictions
         if prediction.is_scored and prediction.reveal is not None
     ]
-    outcomes = Counter(prediction.outcome for prediction in scored)
+    outcome = ""
+    if reveals:
+        # The GPUs of a class may differ.
+        [(most_frequent, _)] = Counter(reveal.outcome for reveal in reveals).most_common(1)
+        n_right = sum(reveal.is_right is True for reveal in reveals)
+        outcome = f"It was {most_frequent}. {n_right} of {len(reveals)} were right."
     return ClassQuestion(
         name,
-        next((guess.question for guess in guesses if guess.question), ""),
+        f"{cell.lesson if cell else name}: {asked}",
         _counted(guesses),
         sum(bool(guess.strokes) for guess in guesses),
-        tuple(outcome for outcome, _ in outcomes.most_common()),
-        sum(prediction.is_right is True for prediction in scored),
-        len(scored),
+        outcome,
     )
 
 

@@ -41,8 +41,8 @@ class DrawingForm(PageForm):
 
     def words(self) -> dict[str, str]:
         """Return a page to draw on without a kernel, and for pages without scripts the words."""
-        said = f"<p>{clean(str(self._drawing))}</p>"
-        page = widgets.page_html("sketch", self.still_class, self.view(), said)
+        words = f"<p>{clean(str(self._drawing))}</p>"
+        page = widgets.page_html("sketch", self.still_class, self.view(), words)
         html = f'<div class="{self.still_class}">{page}</div>'
         return {"text/html": html, "text/plain": str(self._drawing)}
 

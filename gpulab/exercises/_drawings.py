@@ -13,9 +13,9 @@ from gpulab.core.units import format_number, format_time, time_unit
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
 from gpulab.exercises._drawing_form import DrawingForm
+from gpulab.exercises._entries import Guess, Stroke, now
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import Guess, Stroke, journal, now, predictions_of
 from gpulab.figures import widgets
 
 if TYPE_CHECKING:
@@ -84,12 +84,10 @@ class SketchAxes:
 
     def view(self) -> dict[str, Any]:
         """Return the axes in the form that the page expects."""
-        step = math.ceil(len(self.x) / _MOST_TICKS)
-        texts = [_x_text(value, self.x) for value in self.x]
         return {
             "x": list(self.x),
-            "x_texts": texts,
-            "x_ticks": [*zip(self.x, texts, strict=True)][::step],
+            "x_texts": [_x_text(value, self.x) for value in self.x],
+            "x_ticks": _ticks(self.x, self.x),
             "x_label": self.x_label,
             "x_name": self.x_name,
             "is_log": self.is_log,
@@ -196,8 +194,8 @@ class DrawnPrediction:
             ) from error
         origin = device.current() if source is None else source
         if self.is_empty:
-            told = f"The notebook goes on without one. {_TYPED} next time, before you measure."
-            review = DrawingReview(_NO_DRAWING, told, self._figure(was, origin))
+            advice = f"The notebook goes on without one. {_TYPED} next time, before you measure."
+            review = DrawingReview(_NO_DRAWING, advice, self._figure(was, origin))
         else:
             self.keep()
             review = self._counted()._review(was, origin)  # noqa: SLF001  # of the same class
@@ -216,12 +214,12 @@ class DrawnPrediction:
 
     def _counted(self) -> Self:
         """Return the drawing that counts: if this one was changed after the outcome, the first."""
-        saved = predictions_of(journal().entries).get(self.name)
-        if not self.note or saved is None or saved.guess is None:
+        guess = _saved_guesses.saved_as(self.name).guess
+        if not self.note or guess is None:
             return self
         first = type(self)(self.question, self.axes, self.name)
         first.note = self.note
-        _restore(first, saved.guess.strokes)
+        _restore(first, guess.strokes)
         return first
 
     def _review(self, was: Curves, origin: object) -> DrawingReview:
@@ -359,11 +357,11 @@ def draw(question: str, guess: object = ..., *, name: str, axes: SketchAxes) -> 
     NAME.check(name=name)
     instance_of(SketchAxes, "axes of a lesson").check(axes=axes)
     made = DrawnPrediction(question, axes, name)
-    prediction = predictions_of(journal().entries).get(name)
+    saved = _saved_guesses.saved_as(name).latest
     if not is_open(guess):
         _give(made, guess)
-    elif prediction is not None and prediction.latest is not None:
-        _restore(made, prediction.latest.strokes)
+    elif saved is not None:
+        _restore(made, saved.strokes)
     return made
 
 
@@ -402,9 +400,9 @@ def _judged(term: Term) -> _Judged:
     """Return the verdict on one quantity of the drawing."""
     if term.said is None or term.was is None:
         is_same = term.said is term.was
-        said = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
+        drawn = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
         was = "not in what came out" if term.was is None else f"it was {term.write(term.was)}"
-        sentence = f"{term.what}: {said}, {was}."
+        sentence = f"{term.what}: {drawn}, {was}."
         return _Judged(sentence, _html.RIGHT if is_same else _MISSING, is_same)
     was = term.write(term.was)
     judged = distance("factor", term.said, term.was, 1.0)
@@ -453,12 +451,8 @@ def _sketch(record: "pd.DataFrame", ax: "Axes", *, axes: SketchAxes, came_from: 
     middle = math.sqrt(axes.low * axes.high)
     exponent, unit = time_unit(middle) if axes.unit == "s" else (0, axes.unit)
     powers = range(first, last + 1)
-    places = _with_what_came_out(axes, record)
     for axis, ticks in (
-        (
-            ax.xaxis,
-            [(x, _x_text(x, axes.x)) for x in places[:: math.ceil(len(places) / _MOST_TICKS)]],
-        ),
+        (ax.xaxis, _ticks(_with_what_came_out(axes, record), axes.x)),
         (ax.yaxis, [(10.0**i, f"{10.0 ** (i - exponent):,.9g}") for i in powers]),
     ):
         axis.set_ticks([position for position, _ in ticks], [text for _, text in ticks])
@@ -473,6 +467,12 @@ def _with_what_came_out(axes: SketchAxes, record: "pd.DataFrame") -> list[float]
     """Return the x values of the axes and, beyond them, those of the true curves."""
     beyond = {float(x) for x in record["x"] if not axes.x[0] <= x <= axes.x[-1]}
     return sorted({*axes.x, *beyond})
+
+
+def _ticks(places: Sequence[float], x: Sequence[float]) -> list[tuple[float, str]]:
+    """Return those values of the x axis that are labelled, with their labels."""
+    step = math.ceil(len(places) / _MOST_TICKS)
+    return [(place, _x_text(place, x)) for place in places[::step]]
 
 
 def _x_text(value: float, x: Sequence[float]) -> str:

@@ -127,8 +127,8 @@ class Question:
 
     def __str__(self) -> str:
         lines = (f"  {key}: {text}" for key, text in self.choices.items())
-        said = [f"{self.exercise_id}: {self.question}", *lines, *self._how]
-        return visible("\n".join(said))
+        parts = [f"{self.exercise_id}: {self.question}", *lines, *self._how]
+        return visible("\n".join(parts))
 
     __repr__ = __str__
 

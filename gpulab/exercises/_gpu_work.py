@@ -2,12 +2,20 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
 from gpulab.core.torch_private import spin
+from gpulab.device.work import Work
 
 _AHEAD_CYCLES = 20_000_000  # about 10 ms of sleep, in which the host launches all calls
+_CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200, 1,980 MHz
+
+
+def spinning(length_ms: float) -> Work:
+    """Return work that spins on the GPU for some milliseconds and reads no data."""
+    return partial(spin, round(length_ms * _CYCLES_PER_MS))
 
 
 def stopwatch_s(work: Callable[[], object]) -> float:

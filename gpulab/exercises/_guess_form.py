@@ -21,8 +21,8 @@ class GuessForm(PageForm):
 
     def receive(self, content: Mapping[str, Any]) -> None:
         """Take what the page sends, at once: the next cell may compare it."""
-        said = {name: text for name, text in content.items() if isinstance(text, str)}
-        self._prediction.give(said.get("text", ...), said.get("confidence"))
+        texts = {name: text for name, text in content.items() if isinstance(text, str)}
+        self._prediction.give(texts.get("text", ...), texts.get("confidence"))
         self.show()
 
     def follow(self, asked: "Prediction") -> None:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gpulab.core.errors import UnknownNameError
+from gpulab.exercises._history import lesson_of
 from gpulab.exercises._lesson_index import package_of
-from gpulab.exercises.journal import lesson_of
 
 _PACKAGES = (*(f"gpulab.exercises.lesson_{n:02}" for n in range(14)), "gpulab.exercises.cases")
 _NAME = re.compile(r"(?:case-)?\d\d\w?\.[\w-]+")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpulab.core.errors import NotebookError, UnknownNameError
+from gpulab.core.errors import UnknownNameError
 from gpulab.core.requirements import TEXT
 from gpulab.core.serialization import parse_json
 from gpulab.lessons import notebooks_folder, shipped
@@ -83,11 +83,8 @@ def check_lesson(lesson: str | None) -> None:
 @cache
 def lessons() -> Mapping[str, LessonContents]:
     """Return the contents of all lessons and cases, by their number (``"08b"``, ``"case-03"``)."""
-    try:
-        # Notebooks are read as text, because progress covers lessons that this kernel never ran.
-        folder = notebooks_folder()
-    except NotebookError:  # an incomplete installation has no links, and all else works
-        return {}
+    # Notebooks are read as text, because progress covers lessons that this kernel never ran.
+    folder = notebooks_folder()
     paths = [path for path in shipped(folder) if path.suffix == ".ipynb"]
     return {unit_of(path): _contents_of(folder, path) for path in sorted(paths, key=unit_of)}
 
@@ -99,9 +96,8 @@ def _contents_of(folder: Path, path: Path) -> LessonContents:
     for cell_type, cell_id, source in _cells(notebook):
         if cell_type == "markdown":
             for level, heading in _HEADING.findall(source):
-                # Only the first heading of this level is the title of the lesson.
-                if level == "#":
-                    contents.title = heading if contents.title == path.stem else contents.title
+                if contents.title == path.stem:
+                    contents.title = heading
                 section = "" if level == "#" else heading
                 is_further |= (level, heading) == ("#", "Going further")
             continue

@@ -7,11 +7,11 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.units import format_estimate, format_number, format_time
 from gpulab.exercises import _html, _saved_guesses
 from gpulab.exercises._distance import distance
+from gpulab.exercises._entries import CONFIDENCE, Guess, now
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises._guess_form import GuessForm, follow
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
-from gpulab.exercises.journal import CONFIDENCE, Guess, now
 from gpulab.figures import widgets
 from gpulab.gpus.provenance import device_label
 
@@ -161,7 +161,7 @@ class Prediction:
         if self.guess is None or not self.name:
             return
         number, choice = (None, self.guess) if isinstance(self.guess, str) else (self.guess, "")
-        said = Guess(
+        entry = Guess(
             self.name,
             now(),
             number,
@@ -171,7 +171,7 @@ class Prediction:
             question=self.question,
             n_choices=len(self.choices),
         )
-        self.note = " ".join(filter(None, (self.note, _saved_guesses.keep(said))))
+        self.note = " ".join(filter(None, (self.note, _saved_guesses.keep(entry))))
         follow(self)
 
     @property
@@ -192,7 +192,7 @@ class Prediction:
             sure = f" ({self.confidence})" if self.confidence else ""
             note = f" {self.note}" if self.note else ""
             is_late = self.note.endswith(_saved_guesses.LATE)
-            return f"You say {self._said(self.guess)}{sure}.{note}{'' if is_late else _NEXT}"
+            return f"You say {self._guess_text(self.guess)}{sure}.{note}{'' if is_late else _NEXT}"
         form = _form(self.unit, self.choices)
         if not self.is_lessons:
             return self.problem or f"Put your guess in place of the three dots: {form}."
@@ -244,15 +244,15 @@ class Prediction:
             if _plain(str(value)) == _plain(str(guess)):
                 message = f"{you} said {_quoted(guess)}, and so it is."
                 return GuessReview(_html.RIGHT, message, is_right=True)
-            said, was = _quoted(guess), _quoted(value)
-            message = f"{you} said {said}; it was {was}. What did you expect, and why?"
+            guessed, was = _quoted(guess), _quoted(value)
+            message = f"{you} said {guessed}; it was {was}. What did you expect, and why?"
             return GuessReview(_OTHER, message, is_right=False)
         judged = distance(self.counts, guess, value, self.base)
         ratio = value / guess if guess > 0 and value > 0 else None
-        message = f"{you} said {self._said(guess)}, it was {outcome}{judged.words}"
+        message = f"{you} said {self._guess_text(guess)}, it was {outcome}{judged.words}"
         return GuessReview(*(judged.tone, message, ratio, judged.size), is_right=judged.is_right)
 
-    def _said(self, guess: float | str) -> str:
+    def _guess_text(self, guess: float | str) -> str:
         """Return a guess in the unit in which it was typed."""
         if isinstance(guess, str):
             return guess

@@ -8,7 +8,9 @@ from gpulab.core.markup import table
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import counted
 from gpulab.exercises import _calibration, _html
-from gpulab.exercises.journal import Answer, JournalEntry, KeptPrediction, exercises_of, journal
+from gpulab.exercises._entries import Answer, JournalEntry
+from gpulab.exercises._history import KeptPrediction, exercises_of
+from gpulab.exercises._journal import journal
 
 _STATES = {None: "not yet", False: "tried", True: "right"}
 
@@ -125,8 +127,8 @@ def page(progress: Progress) -> str:
     True
     """
     instance_of(Progress, "the progress of a learner").check(progress=progress)
-    said = _said(progress.predictions)
-    body = f"{progress.review_html()}{said}{progress.exercises_html()}"
+    guesses = _guess_table(progress.predictions)
+    body = f"{progress.review_html()}{guesses}{progress.exercises_html()}"
     return _html.page(TITLE, _STYLE, body)
 
 
@@ -139,7 +141,7 @@ _STYLE = (
 )
 
 
-def _said(predictions: Iterable[KeptPrediction]) -> str:
+def _guess_table(predictions: Iterable[KeptPrediction]) -> str:
     """Return a table of all predictions; changes after the outcome have a column of their own."""
     return table(
         (_calibration.row(prediction) for prediction in predictions),

@@ -31,10 +31,11 @@ from gpulab.exercises import _html
 from gpulab.exercises._carried import Carried
 from gpulab.exercises._claims import ClaimReview
 from gpulab.exercises._drawings import DrawingReview, draw
+from gpulab.exercises._entries import Guess, Reveal
 from gpulab.exercises._exercise import Exercise, Hint, Verdict
+from gpulab.exercises._history import KeptPrediction
 from gpulab.exercises._predictions import Prediction
 from gpulab.exercises._progress import ExerciseProgress, Progress
-from gpulab.exercises.journal import Guess, KeptPrediction, Reveal
 from gpulab.exercises.lesson_04 import TEN_CALLS
 from gpulab.figures import Lanes, Strip
 from gpulab.gpus import Roof

@@ -81,6 +81,7 @@ def test_the_instructor_is_told_if_bubblewrap_is_missing(monkeypatch: pytest.Mon
 )
 def test_limits_are_checked_when_they_are_made(name: str, value: object) -> None:
     """Limits of a sandbox that mean nothing are refused with name and value."""
+    assert Sandbox().limits == course.AnswerLimits()
     limits: dict[str, Any] = {name: value}
     with pytest.raises(InvalidOptionError, match=f"{name}={value!r}; it must be a"):
         course.AnswerLimits(**limits)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from gpulab import course
 from gpulab.cli import main
-from gpulab.core.errors import CourseFolderError, GradingError, NotebookError, UnknownNameError
+from gpulab.core.errors import CourseFolderError, GradingError, NotebookError
 from gpulab.course import _export, _folder
 
 ROOT = Path(__file__).parents[2]
@@ -62,14 +62,6 @@ def test_unusable_folders_are_refused(tmp_path: Path) -> None:
         course.report(tmp_path)
 
 
-@pytest.mark.usefixtures("nbgrader_version")
-def test_an_unknown_lab_leads_to_a_suggestion(tmp_path: Path) -> None:
-    """A misspelt lab leads to a suggestion, and nothing is written."""
-    with pytest.raises(UnknownNameError, match=r"unknown lab 'timming'; did you mean 'timing'\?"):
-        course.export(tmp_path / "c", ["timming"])
-    assert not (tmp_path / "c").exists()
-
-
 @pytest.mark.parametrize(
     ("installed", "message"),
     [
@@ -104,22 +96,6 @@ def test_the_source_distribution_has_no_keys() -> None:
 
 
 @pytest.mark.usefixtures("nbgrader_version")
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is damaged: "),
-        ('{"schema": "gpulab.course/0"}', "is of another version; export the course again"),
-    ],
-)
-def test_a_damaged_description_is_named(tmp_path: Path, content: str, message: str) -> None:
-    """The message names a damaged course file, or one of another version, and the cure."""
-    course.export(tmp_path / "c")
-    (tmp_path / "c" / "course.json").write_text(content)
-    with pytest.raises(CourseFolderError, match=message):
-        course.report(tmp_path / "c")
-
-
-@pytest.mark.usefixtures("nbgrader_version")
 def test_files_of_a_course_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     """Marks of any JSON, a secret that is not text, and a folder in a file's place are named."""
     folder = tmp_path / "c"
@@ -133,6 +109,11 @@ def test_files_of_a_course_that_cannot_be_read_are_named(tmp_path: Path) -> None
     (folder / "grader" / "secret").write_bytes(b"\xff\xfe")
     with pytest.raises(GradingError, match="is not text; put it back, or set"):
         course.report(folder)
+    other = '{"schema": "gpulab.course/0"}'
+    for content, message in (("{", "is damaged: "), (other, "of another version; export the")):
+        (folder / "course.json").write_text(content)
+        with pytest.raises(CourseFolderError, match=message):
+            course.report(folder)
     (folder / "course.json").unlink()
     (folder / "course.json").mkdir()
     with pytest.raises(CourseFolderError, match=r"course\.json cannot be read \("):

@@ -11,8 +11,9 @@ from gpulab import exercises
 from gpulab.exercises import _api
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._api import exercise as keyed
+from gpulab.exercises._entries import Answer
 from gpulab.exercises._fields import NUMBER, Fields
-from gpulab.exercises.journal import Answer, LearnerJournal
+from gpulab.exercises._journal import LearnerJournal
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all
 from tests.support.notebook_display import Shown, needs_ipywidgets_8, shown_in
@@ -59,6 +60,9 @@ def test_the_right_answer_can_be_given_in_each_form(exercise_id: str) -> None:
             assert all(not words or text in words for text, words in pairs)
         assert fields.problem(given) == ""
         assert judge(fields.answer(given), None).ok
+    # Boxes side by side need a heading each; a single box needs none.
+    n_parts = len(fields.parts) if fields.kind == "table" else 1
+    assert len(fields.headings) == (n_parts if n_parts > 1 else 0)
 
 
 def test_what_is_typed_is_a_number_or_a_time() -> None:
@@ -160,12 +164,3 @@ def test_without_a_front_end_the_words_name_the_call() -> None:
     assert 'exercises.check("01.what-was-timed", ...)' in str(asked)
     assert "exercises.check(" in asked._repr_html_()
     assert exercises.ask("02.benchmark")._show_form is None
-
-
-@pytest.mark.parametrize("exercise_id", WITH_FORM)
-def test_each_of_several_parts_says_what_it_is(exercise_id: str) -> None:
-    """Boxes side by side need a heading each; a single box needs none."""
-    fields = keyed(exercise_id).judge.fields
-    assert fields is not None
-    n_parts = len(fields.parts) if fields.kind == "table" else 1
-    assert len(fields.headings) == (n_parts if n_parts > 1 else 0)

@@ -28,21 +28,6 @@ def timed(work: Work) -> float:
     return time.perf_counter() - start_s
 
 
-def no_wait(work: Work) -> float:
-    """Read the clock before and after the launch."""
-    start_s = time.perf_counter()
-    work()
-    return time.perf_counter() - start_s
-
-
-def no_wait_before(work: Work) -> float:
-    """Start the clock while the queue still contains other work."""
-    start_s = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start_s
-
-
 def twice(work: Work) -> float:
     """Call the work twice in one interval."""
     return timed(lambda: (work(), work()))
@@ -53,25 +38,13 @@ def raises(work: Work) -> float:
     return work()["time"]  # type: ignore[index]  # the mistake under test
 
 
-def pair(work: Work, *, timing: bool = True, wait: bool = True, scale: float = 1e3) -> float:
+def pair(work: Work) -> float:
     """Time the work with a pair of events around it."""
-    start = torch.cuda.Event(enable_timing=timing)
-    end = torch.cuda.Event(enable_timing=timing)
-    start.record()
-    work()
-    end.record()
-    if wait:
-        end.synchronize()
-    return start.elapsed_time(end) / scale
-
-
-def pair_before(work: Work) -> float:
-    """Record both events before the work."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    end.record()
     work()
-    torch.cuda.synchronize()
+    end.record()
+    end.synchronize()
     return start.elapsed_time(end) / 1e3
 
 
@@ -112,12 +85,6 @@ STOPWATCHES: list[tuple[Any, str]] = [
     ),
     (raises, "raised"),
 ]
-EVENT_TIMERS: list[tuple[Any, str]] = [
-    (lambda work: (torch.cuda.synchronize(), pair(work))[1], ""),
-    (no_wait, "host-clock"),
-    (pair_before, "nothing-between"),
-    (pair_and_host, "unexplained"),
-]
 READY_MADE: dict[str, Callable[[Work], float]] = {
     "gpulab.measure": lambda work: gpulab.measure(work, method="events").median_s,
     "torch.utils.benchmark.Timer": lambda work: (
@@ -131,7 +98,7 @@ READY_MADE: dict[str, Callable[[Work], float]] = {
     ("exercise_id", "function", "code"),
     [
         *(("02.time-it-right", *case) for case in STOPWATCHES),
-        *(("03.event-time", *case) for case in EVENT_TIMERS),
+        ("03.event-time", pair_and_host, "unexplained"),
     ],
 )
 def test_each_timer_gets_its_verdict(exercise_id: str, function: object, code: str) -> None:

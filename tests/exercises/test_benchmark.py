@@ -1,6 +1,7 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
 import datetime as dt
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 import torch
 
 import gpulab
-from gpulab.exercises.answers import RUNGS, BenchmarkJudge
+from gpulab.exercises.answers import BenchmarkJudge
+from gpulab.exercises.answers._benchmark import RUNGS
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
@@ -18,6 +20,20 @@ def half_clock(fn: Work) -> tuple[float, float]:
     """Return half of the clock."""
     seconds, clock_mhz = BENCHMARKS["sleep"](fn)
     return seconds, clock_mhz / 2
+
+
+def asking_again_and_again(fn: Work) -> float:
+    """Wait by asking an event, and not before the clock starts."""
+    times_s = []
+    for _ in range(5):
+        done = torch.cuda.Event()
+        start_s = time.perf_counter()
+        fn()
+        done.record()
+        while not done.query():
+            time.sleep(1e-5)
+        times_s.append(time.perf_counter() - start_s)
+    return max(times_s)
 
 
 MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
@@ -31,6 +47,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: (fn(), None)[1], "nothing-returned"),
     ("stopwatch", lambda _: 3e-6, "work-not-called"),
     ("stopwatch", lambda fn: fn() + 1, "raised"),
+    ("wait", asking_again_and_again, "backlog"),
     ("events", lambda fn: BENCHMARKS["events"](fn) + 5e-5, "not-between"),
     ("clock", half_clock, "wrong-clock"),
     ("sleep", BENCHMARKS["flush"], "gaps"),
@@ -41,7 +58,13 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
 @pytest.mark.parametrize("rung", ["stopwatch", "events", "clock", "measure"])
 def test_each_rung_passes_and_names_the_next_one(rung: str) -> None:
     """A lesson's solution passes, and the verdict names what the next rung adds."""
-    verdict = BenchmarkJudge(rung)(BENCHMARKS[rung])
+    judge = BenchmarkJudge(rung)
+    is_pair = RUNGS.index(rung) >= RUNGS.index("clock")
+    assert ("the SM clock in MHz." in judge.how, "a number." in judge.how) == (
+        is_pair,
+        not is_pair,
+    )
+    verdict = judge(BENCHMARKS[rung])
     assert verdict.ok, verdict
     later = RUNGS[RUNGS.index(rung) + 1 :]
     missing = later[0] if later else ""

@@ -12,7 +12,8 @@ import pytest
 from gpulab import exercises
 from gpulab.core.errors import UnknownNameError
 from gpulab.exercises import _carried
-from gpulab.exercises.journal import Version, versions_of
+from gpulab.exercises._entries import Version
+from gpulab.exercises._history import versions_of
 from gpulab.figures import widgets
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all
@@ -100,8 +101,8 @@ def test_without_a_version_it_begins_with_the_solution_or_empty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A clone has the solution of the lesson before; the wheel has none."""
-    solution = exercises.continue_from("02.benchmark")
-    assert "This one solves 01.benchmark" in str(solution)
+    solution = exercises.continue_from("05.benchmark")
+    assert "This one solves 04.benchmark" in str(solution)
     assert "fn()" in solution.code
     assert "fn()" not in exercises.continue_from("01.benchmark").code
     monkeypatch.setattr(_carried, "_solution", lambda _: "")

@@ -77,12 +77,15 @@ def test_given_values_are_saved_for_the_benchmark() -> None:
     assert _claims.given() == {"03.pair": 2e-6, "03.word": "none"}
 
 
-def test_unknown_claims_name_the_nearest() -> None:
-    """A misspelt id raises an error that names the nearest one."""
+def test_unknown_claims_name_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt id raises an error that names the nearest one, of all if the lesson has none."""
     with pytest.raises(
         UnknownNameError, match=r"unknown claim '03\.pear'; did you mean '03\.pair'"
     ):
         claim("03.pear", here=1)
+    monkeypatch.undo()
+    with pytest.raises(UnknownNameError, match=r"did you mean '06\.rotation-pays'"):
+        claim("66.rotation-pays", here=1)
 
 
 def test_a_claim_is_announced_and_escaped() -> None:
@@ -147,6 +150,7 @@ WHY = [
         "The virtual GPU reads less, compared with the H100.",
     ),
     ("03.about", 7.0, False, {"virtual": 7.0, "H100": 8.0}, ""),
+    ("03.about", 7.0, False, {"virtual": 9.0, "H100": 7.0}, ""),
 ]
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from gpulab import exercises, virtual_gpu
 from gpulab.core import palette
-from gpulab.exercises import _drawings, _saved_guesses, lesson_04, lesson_09, lesson_10
-from gpulab.exercises.journal import LearnerJournal, predictions_of
+from gpulab.exercises import _saved_guesses, lesson_04, lesson_09, lesson_10
+from gpulab.exercises._history import predictions_of
+from gpulab.exercises._journal import LearnerJournal
 from gpulab.figures import widgets
 from gpulab.roofline import scaling
 from tests.support.journals import forget_all
@@ -24,8 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return an empty folder that the process uses as the folder of its notebook."""
     forget_all()
     own = LearnerJournal(tmp_path)
-    for room in (_saved_guesses, _drawings):
-        monkeypatch.setattr(room, "journal", lambda: own)
+    monkeypatch.setattr(_saved_guesses, "journal", lambda: own)
     yield tmp_path
     forget_all()
 
@@ -65,6 +65,8 @@ def test_the_crossing_is_compared() -> None:
     assert str(never).startswith(
         "Different. The GPU gets ahead at n: not in your drawing, it was 200."
     )
+    values = "[...] with 10 values in seconds"
+    assert f'three dots: {{"CPU": {values}, "GPU": {values}}}.' in str(matmuls("09.empty"))
     half = matmuls("09.half", CPU=cpu).compare(truth)
     assert half.is_right is False
 
@@ -181,6 +183,7 @@ def test_the_page_draws_and_the_words_follow(monkeypatch: pytest.MonkeyPatch) ->
     (first,), still = shown.outputs
     page = first["widget"]
     assert page.view["still"] in still[0]["text/html"]
+    assert page.view["axes"]["x_ticks"] == [(n, str(n)) for n in (1, 3, 5, 7, 9)]
     drawn = [["step", [1e9, None, *[1e-3] * 8]]]
     page._handle_custom_msg({"drawn": drawn, "number": 7}, [])
     assert page.view["answer"] == 7  # so the page knows that it was heard

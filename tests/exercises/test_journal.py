@@ -10,21 +10,10 @@ import pytest
 from gpulab import exercises
 from gpulab.core import disk
 from gpulab.core.errors import InvalidOptionError
-from gpulab.exercises import _api, _saved_guesses, predict
-from gpulab.exercises.journal import (
-    FILE_NAME,
-    Answer,
-    Guess,
-    JournalEntry,
-    KeptPrediction,
-    LearnerJournal,
-    Reset,
-    Reveal,
-    Stroke,
-    _file,
-    predictions_of,
-    read,
-)
+from gpulab.exercises import _api, _journal, _saved_guesses, predict
+from gpulab.exercises._entries import Answer, Guess, JournalEntry, Reset, Reveal, Stroke
+from gpulab.exercises._history import KeptPrediction, predictions_of
+from gpulab.exercises._journal import FILE_NAME, LearnerJournal, read
 from tests.support.journals import forget_all
 
 FIRST = Guess("01.naive", "2026-11-22T10:00:00+00:00", 2e-6, unit="µs", confidence="likely")
@@ -62,13 +51,6 @@ def fill(folder: Path, *records: JournalEntry) -> Path:
     for record in records or ALL:
         own.add(record)
     return folder / FILE_NAME
-
-
-def test_records_that_are_read_again_are_the_same_objects(folder: Path) -> None:
-    """A notebook keeps the progress that it has shown; each one has the records of the others."""
-    fill(folder)
-    own = LearnerJournal(folder)
-    assert all(one is other for one, other in zip(own.entries, own.entries, strict=True))
 
 
 def test_everything_comes_back_after_a_restart_and_a_move(folder: Path) -> None:
@@ -217,7 +199,7 @@ def test_an_empty_file_is_used(folder: Path, capsys: pytest.CaptureFixture[str])
 
 def test_two_notebooks_write_to_one_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two journals that write at the same time write every line exactly once."""
-    monkeypatch.setattr(_file, "_N_TRIES", 100_000)
+    monkeypatch.setattr(_journal, "_N_TRIES", 100_000)
     names = [f"01.n{number}" for number in range(5)]
 
     def write(part: str) -> None:
@@ -238,8 +220,8 @@ def test_a_locked_file_is_reported_and_written_later(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A record that met a locked file is written together with the next record."""
-    monkeypatch.setattr(_file, "_TRY_EVERY_S", 0)
-    monkeypatch.setattr(_file, "_N_TRIES", 2)
+    monkeypatch.setattr(_journal, "_TRY_EVERY_S", 0)
+    monkeypatch.setattr(_journal, "_N_TRIES", 2)
     file, own = fill(folder, FIRST), LearnerJournal(folder)
     with disk.growing(file):
         own.add(DRAWN)
@@ -266,14 +248,14 @@ def test_cases_share_the_file_of_the_lessons(
     """A case in a subfolder writes to the lessons' folder, and its links lead there."""
     (folder / "cases").mkdir()
     monkeypatch.chdir(folder / "cases")
-    monkeypatch.setattr(_file, "jupyter_kernel", lambda: True)
-    assert _file.way_home.__wrapped__() == ""
+    monkeypatch.setattr(_journal, "jupyter_kernel", lambda: True)
+    assert _journal.way_home.__wrapped__() == ""
     (folder / "00_start_here.ipynb").touch()
-    assert _file.way_home.__wrapped__() == "../"
-    _file.way_home.cache_clear()
-    path = _file.journal.__wrapped__().path
-    _file.way_home.cache_clear()
+    assert _journal.way_home.__wrapped__() == "../"
+    _journal.way_home.cache_clear()
+    path = _journal.journal.__wrapped__().path
+    _journal.way_home.cache_clear()
     assert path is not None
     assert path.resolve() == folder / FILE_NAME
     monkeypatch.chdir(folder)
-    assert _file.way_home.__wrapped__() == ""
+    assert _journal.way_home.__wrapped__() == ""

@@ -23,19 +23,13 @@ def keys_of(exercise_id: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("exercise_id", IDS)
-def test_a_question_has_only_what_is_shown(exercise_id: str) -> None:
-    """A question's public attributes are the texts that it shows, and none is callable."""
+def test_a_question_shows_and_contains_no_key(exercise_id: str) -> None:
+    """A question's public attributes are texts, and no way of printing has key or hint."""
     question = exercises.ask(exercise_id)
     assert type(question) is Question
     names = {name for name in dir(question) if not name.startswith("_")}
     assert names == OFFERED
     assert not any(callable(getattr(question, name)) for name in names)
-
-
-@pytest.mark.parametrize("exercise_id", IDS)
-def test_no_way_of_printing_shows_a_key(exercise_id: str) -> None:
-    """Text, repr and HTML of a question contain neither its explanation nor a hint."""
-    question = exercises.ask(exercise_id)
     printed = [str(question), repr(question), question._repr_html_(), repr(question.choices)]
     for key in keys_of(exercise_id):
         assert not any(key in page for page in printed)

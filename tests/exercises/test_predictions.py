@@ -49,6 +49,7 @@ JUDGED: list[tuple[dict[str, str], float, float, str]] = [
         ),
     ),
     (US, 0, 554e-6, "Far off. 0 µs, 554 µs. What did you leave out?"),
+    (US, 3, 0, "Far off. 3 µs, 0.00 s. What did you leave out?"),
     # A guess on the wrong side of 1 is wrong; otherwise the difference from 1 counts.
     (
         *(WAY, 1, 1.145),
@@ -75,6 +76,7 @@ JUDGED: list[tuple[dict[str, str], float, float, str]] = [
     (CALLS, 0, 1, "Near. 0 calls, 1 call: one more."),
     # For rates that can be worked out, a factor of two is off.
     (RATE, 700, 690, "Close. 700 TFLOP/s, 690 TFLOP/s: 1.43 % less."),
+    (RATE, 0.5, 0.6, "Near. 0.5 TFLOP/s, 0.6 TFLOP/s: 20 % more."),
     (RATE, 500, 600, "Near. 500 TFLOP/s, 600 TFLOP/s: 20 % more."),
     (RATE, 300, 600, "Off. 300 TFLOP/s, 600 TFLOP/s: 100 % more."),
     (RATE, 100, 600, "Far off. 100 TFLOP/s, 600 TFLOP/s: 500 % more."),
@@ -168,9 +170,9 @@ def test_a_choice_is_compared_with_the_outcome() -> None:
     prediction = predict("Does it grow?", " Yes", choices=("yes", "no"))
     assert str(prediction) == "Does it grow? You say yes. Now see what comes out."
     assert str(prediction.compare("yes")) == "Right. You said yes, and so it is."
-    assert str(prediction.compare("no")) == (
-        "Different. You said yes; it was no. What did you expect, and why?"
-    )
+    different = prediction.compare("no")
+    assert str(different) == "Different. You said yes; it was no. What did you expect, and why?"
+    assert different.is_right is False
     assert (
         predict("From which n?", "512", choices=("64", "512")).compare(512).tone.word == "Right."
     )

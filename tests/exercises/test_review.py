@@ -12,17 +12,11 @@ from gpulab import exercises
 from gpulab.cli import main
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.exercises import _calibration, _lesson_index
+from gpulab.exercises._entries import Guess, Reveal, Stroke
 from gpulab.exercises._guess_question import ideas
+from gpulab.exercises._history import KeptPrediction, predictions_of
+from gpulab.exercises._journal import FILE_NAME, LearnerJournal
 from gpulab.exercises._progress import Progress, page
-from gpulab.exercises.journal import (
-    FILE_NAME,
-    Guess,
-    KeptPrediction,
-    LearnerJournal,
-    Reveal,
-    Stroke,
-    predictions_of,
-)
 from tests.support.journals import forget_all
 from tests.support.lesson_text import words_to_mend
 from tests.support.lessons import ROOT
@@ -139,11 +133,13 @@ def test_calibration_has_rows_for_confidence_and_topic() -> None:
 def test_a_page_shows_all_predictions_and_marks_late_changes() -> None:
     """The page is complete HTML, marks late changes, and escapes what a learner typed."""
     late = KeptPrediction(
-        "01.loop", reveal=MINE[1].reveal, late=[Guess("01.loop", AT, choice="<b>")]
+        "01.loop",
+        reveal=MINE[1].reveal,
+        late=[Guess("01.loop", AT, choice="<b>"), Guess("01.loop", AT, 2.0, unit="times")],
     )
     text = page(Progress((), (MINE[0], late)))
     assert text.startswith('<!DOCTYPE html><html lang="en">')
-    assert "&lt;b&gt;" in text
+    assert "&lt;b&gt;, 2 (times)" in text
     assert "1 given or changed after the outcome" in text
     assert "<b>" not in text
 
@@ -178,6 +174,8 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     assert sum(n for _, n in naive.counts) == 12
     assert naive.counts[:2] == (("1 µs to 3 µs", 2), ("3 µs to 10 µs", 2))
     assert (drawn.counts, drawn.n_drawn) == ((), 12)
+    assert f"  no   {'█' * 30} 7\n  yes  {'█' * 22} 5\n" in str(found)
+    assert ">1 µs to 3 µs</th>" in found.page()
     assert found.left_out == (f"{tmp_path}/bad/gpulab-progress.jsonl is damaged",)
     for shown in (str(found), found.page()):
         assert "student" not in shown

@@ -1,7 +1,7 @@
 """Forget a learner's answers: all tests share a process, and a process has one learner."""
 
+from gpulab.exercises._journal import journal
 from gpulab.exercises._lesson_index import MET
-from gpulab.exercises.journal import journal
 
 
 def forget_all() -> None:

@@ -1,4 +1,3 @@
-from ._benchmark import RUNGS as RUNGS
 from ._benchmark import BenchmarkJudge as BenchmarkJudge
 from ._forms import Choice as Choice
 from ._forms import Letters as Letters

@@ -16,6 +16,7 @@ from typing import Any
 from gpulab.core.errors import CutOffError
 from gpulab.core.units import counted, format_time
 from gpulab.device.work import Work
+from gpulab.exercises._gpu_work import spinning
 from gpulab.exercises.answers._benchmark_works import (
     N_SLOW,
     OUTLIER_BY,
@@ -28,7 +29,6 @@ from gpulab.exercises.answers._benchmark_works import (
     slow_at_first,
     small_kernels,
     sometimes_slow,
-    spinning,
 )
 from gpulab.exercises.answers._fresh_gpu import fresh_gpu
 from gpulab.exercises.answers._judging import (
@@ -179,7 +179,7 @@ class ClockReadings:
         return _is_clock(heavy, low_mhz, high_mhz) and _is_clock(light, *[self.recovered_mhz] * 2)
 
     @property
-    def said(self) -> str:
+    def clocks_text(self) -> str:
         """The four clocks, as the beginning of a message."""
         heavy, light = self.clocks_mhz
         return (
@@ -480,17 +480,17 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
         return float(torch.cuda.clock_rate())
 
     heavy, light = hot_matmul(), spinning(4.0)
-    seen_mhz = []
+    call_mhz = []
 
     def watched() -> None:
-        seen_mhz.append(clock_mhz())
+        call_mhz.append(clock_mhz())
         heavy()
 
     _run(heavy, 300)  # about 0.4 s, after which the clock has fallen to the power limit
     settled_mhz = clock_mhz()
     first = BenchmarkReading(tried(benchmark, WatchedWork(watched)), "a matmul", true_s=0.0)
     # A head start lets the clock rise after the launch of the last call.
-    last_mhz = clock_mhz() if _has_slept(first.trial) else seen_mhz[-1]
+    last_mhz = clock_mhz() if _has_slept(first.trial) else call_mhz[-1]
     _run(heavy, 300)
     second = BenchmarkReading(tried(benchmark, WatchedWork(light)), "light work", true_s=0.0)
     return ClockReadings(first, second, settled_mhz, last_mhz, clock_mhz())
@@ -539,15 +539,15 @@ _CLOCK: tuple[Rule[ClockReadings, Diagnosis], ...] = (
         ),
         lambda readings: Diagnosis(
             "early-clock",
-            f"{readings.said} That is the clock from before the calls. Wait for the last call, "
-            "and then read the clock.",
+            f"{readings.clocks_text} That is the clock from before the calls. Wait for the last "
+            "call, and then read the clock.",
         ),
     ),
     (
         lambda readings: not readings.are_right() and len(set(readings.clocks_mhz)) == 1,
         lambda readings: Diagnosis(
             "constant-clock",
-            f"{readings.said} It must be the clock at the end of the calls: read it with "
+            f"{readings.clocks_text} It must be the clock at the end of the calls: read it with "
             "torch.cuda.clock_rate().",
         ),
     ),
@@ -555,14 +555,15 @@ _CLOCK: tuple[Rule[ClockReadings, Diagnosis], ...] = (
         lambda readings: readings.clocks_mhz[0] > (1 + _SAME_CLOCK) * readings.last_mhz,
         lambda readings: Diagnosis(
             "late-clock",
-            f"{readings.said} The clock rises as soon as the heavy work has ended: read it right "
-            "after the last call.",
+            f"{readings.clocks_text} The clock rises as soon as the heavy work has ended: read it "
+            "right after the last call.",
         ),
     ),
     (
         lambda readings: not readings.are_right(),
         lambda readings: Diagnosis(
-            "wrong-clock", f"{readings.said} Read the clock right after the last call has ended."
+            "wrong-clock",
+            f"{readings.clocks_text} Read the clock right after the last call has ended.",
         ),
     ),
 )

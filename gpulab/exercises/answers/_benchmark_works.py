@@ -4,18 +4,11 @@ from collections.abc import Iterator
 from itertools import chain, cycle, repeat
 
 from gpulab.device.work import Work
+from gpulab.exercises._gpu_work import spinning
 
 N_SLOW = 55  # slow first calls: more than half of 100 samples, so that they move a median
 _SLOW_BY = (40, 20, 30, 10)  # neighbours differ, so that no three of them look steady
 OUTLIER_EACH, OUTLIER_BY = 7, 20  # one call in seven takes 20 times as long
-
-
-def spinning(length_ms: float) -> Work:
-    """Return a kernel that spins for some milliseconds."""
-    from gpulab.core.torch_private import spin
-
-    n_cycles = round(length_ms * 1_980_000)  # the boost clock of the virtual H200: 1,980 MHz
-    return lambda: spin(n_cycles)
 
 
 def slow_at_first(length_ms: float) -> Work:

@@ -247,12 +247,10 @@ def read_number(answer: object) -> float | None:
             return parse_time(answer)
         except InvalidOptionError:
             return None
-    # True is an int in Python, but nobody means the number 1 by it.
-    # The class is asked, because the attributes of an object may raise anything.
-    if isinstance(answer, bool) or not hasattr(type(answer), "__float__"):
+    if isinstance(answer, bool):  # an int in Python, but nobody means the number 1 by True
         return None
     try:
-        number = float(answer)  # type: ignore[arg-type]  # its class has the method
+        number = float(answer)  # type: ignore[arg-type]  # anything else raises TypeError
         return number if isfinite(number) else None
     except (TypeError, ValueError, RuntimeError, OverflowError):  # several numbers, or 10**400
         return None

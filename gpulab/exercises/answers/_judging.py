@@ -122,9 +122,11 @@ def raised(error: BaseException, known: KnownErrors = ()) -> Diagnosis:
             return diagnosis
     if isinstance(error, CutOffError):
         return Diagnosis("endless", f"Your function was stopped: {error}.")
-    said = ": ".join(filter(None, (type(error).__name__, shortened(text_of(error), LONGEST))))
+    name, text = type(error).__name__, shortened(text_of(error), LONGEST)
     return Diagnosis(
-        "raised", f"Your function raised {said}\n\nCall it yourself in a cell to see the line."
+        "raised",
+        f"Your function raised {name}{': ' if text else ''}{text}\n\n"
+        "Call it yourself in a cell to see the line.",
     )
 
 

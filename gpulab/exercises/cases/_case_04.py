@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import spinning
 from gpulab.exercises.answers import ANY_RACE, Diagnosis, HiddenWork, Letters, Mended
 
 # A batch has 8 MiB, so that its copy takes time; the step reads only its head, so that the time of
@@ -29,7 +29,7 @@ def pinned_batches(n_batches: int) -> list[Any]:
 
 def training_step(buffer: Any, length_ms: float = 0.25) -> Any:  # noqa: ANN401  # tensors
     """Run a kernel that takes as long as a training step; the result shows which batch it read."""
-    spin(round(length_ms * 1_980_000))
+    spinning(length_ms)()
     return buffer[:_N_HEAD].mean()
 
 

@@ -5,14 +5,13 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
-from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
+from gpulab.exercises._gpu_work import spinning
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, Recognise, like
 
-_CYCLES_PER_MS = 1_980_000  # at the boost clock of the virtual H200
 _FLOOR_S = 8e-6  # by so much a pair of events may read more than the step
 
 
@@ -28,7 +27,7 @@ def decoder(fast_ms: float = 0.2, slow_ms: float = 1.0, period: int = 8, n_slow:
         n_steps += 1
         length_ms = slow_ms if n_steps % period >= period - n_slow else fast_ms
         # Longer than a slow step, so that the maximum of the samples is not the slow mode.
-        spin(round((5 * slow_ms if n_steps == 30 else length_ms) * _CYCLES_PER_MS))  # noqa: PLR2004  # once
+        spinning(5 * slow_ms if n_steps == 30 else length_ms)()  # noqa: PLR2004  # once
 
     return step
 

@@ -1,16 +1,14 @@
 """Case 10: a loop that times launches, first into an empty queue and then into a full one."""
 
 import time
-from functools import partial
 from math import inf
 from statistics import median
 
-from gpulab.core.torch_private import spin
 from gpulab.core.units import format_time
 from gpulab.device.work import Work
 from gpulab.exercises._claims import Claim
 from gpulab.exercises._exercise import Exercise
-from gpulab.exercises._gpu_work import device_s
+from gpulab.exercises._gpu_work import device_s, spinning
 from gpulab.exercises.answers import Choice, Diagnosis, HiddenWork, Mended, like, reads
 
 _N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
@@ -18,7 +16,7 @@ _N_POSTED = 1500  # more than the launch queue takes, which is about a thousand
 
 def kernel(length_us: float = 60.0) -> Work:
     """Return a kernel that takes about ``length_us`` at 1,980 MHz."""
-    return partial(spin, round(length_us * 1_980))  # cycles per microsecond at 1,980 MHz
+    return spinning(length_us / 1e3)
 
 
 def as_posted(work: Work) -> float:

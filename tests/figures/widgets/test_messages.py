@@ -12,7 +12,8 @@ from gpulab import exercises, explorers
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._guess_form import GuessForm
-from gpulab.exercises.journal import filled_form_of, journal
+from gpulab.exercises._history import filled_form_of
+from gpulab.exercises._journal import journal
 from gpulab.views.live import _stop
 from tests.exercises.test_answer_form import given_right
 from tests.exercises.test_journal import folder

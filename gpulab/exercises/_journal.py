@@ -15,7 +15,7 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.serialization import parse_json, read_bytes
 from gpulab.core.shell import jupyter_kernel
 from gpulab.core.units import counted
-from gpulab.exercises.journal._entries import Guess, JournalEntry, from_line, to_line
+from gpulab.exercises._entries import Guess, JournalEntry, from_line, to_line
 from gpulab.lessons import FIRST_LESSON
 
 SCHEMA = "gpulab.progress/1"
@@ -90,7 +90,7 @@ class LearnerJournal:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._waiting: list[JournalEntry] = []
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
 
     @property
     def path(self) -> Path | None:
@@ -162,8 +162,8 @@ class LearnerJournal:
 
     def _say(self, text: str) -> None:
         """Print a sentence in the output of the cell, unless it was printed before."""
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._printed:
+            self._printed.add(text)
             sys.stderr.write(visible(text) + "\n")
 
 

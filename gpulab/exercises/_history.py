@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpulab.exercises.journal._entries import (
+from gpulab.exercises._entries import (
     Answer,
     FilledForm,
     Guess,
@@ -75,12 +75,7 @@ def versions_of(entries: Iterable[JournalEntry]) -> list[Version]:
 
 
 def lesson_of(name: object) -> str:
-    """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``.
-
-    >>> from gpulab.exercises.journal import lesson_of
-    >>> lesson_of("08b.autograd")
-    '08b'
-    """
+    """Return the lesson in the name of an exercise or a prediction, such as ``"08b"``."""
     return str(name).partition(".")[0]
 
 

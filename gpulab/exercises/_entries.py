@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from gpulab.core.errors import DamagedDataError, SchemaVersionError
 from gpulab.core.serialization import Saved, parse_json
@@ -12,7 +11,6 @@ from gpulab.core.serialization import Saved, parse_json
 # guess between two choices is right once in two: see Guess.promise.
 CONFIDENCE = {"guess": 1 / 3, "likely": 2 / 3, "sure": 0.95}
 _YES_OR_NO = 2  # choices, of which a mere guess finds the right one once in two
-_N_LINES_KEPT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Guess(Saved):
         return CONFIDENCE.get(self.confidence)
 
     @property
-    def said(self) -> tuple[object, ...]:
+    def content(self) -> tuple[object, ...]:
         """The fields in which two equal guesses agree."""
         # Not the unit: the number is in seconds, so 0.3 ms and 300 µs are one guess.
         return (self.number, self.choice, self.confidence, self.strokes)
@@ -150,13 +148,8 @@ def to_line(entry: JournalEntry) -> str:
     return json.dumps(entry.to_dict()) + "\n"
 
 
-@lru_cache(maxsize=_N_LINES_KEPT)
 def from_line(line: bytes) -> JournalEntry | None:
-    """Return the entry of a line, or None if it cannot be read.
-
-    A line that was read before gives the same object: a file is read again for each prediction,
-    and a notebook keeps every progress that it has shown.
-    """
+    """Return the entry of a line, or None if it cannot be read."""
     try:
         data = parse_json(line)
         kind = _KINDS.get(str(data.get("schema"))) if isinstance(data, dict) else None
