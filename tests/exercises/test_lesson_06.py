@@ -193,11 +193,12 @@ def test_speeds_above_the_memory_are_the_title() -> None:
 
 
 def test_a_share_is_drawn_in_percent_for_each_work() -> None:
-    """Each work has a line, and the words have units and come from the recorded GPU."""
+    """Each work has a line, the axis names the quantity, and the numbers are recorded ones."""
     assert STAIRCASE.readings is not None
     frame = STAIRCASE.readings()
     shares = frame.assign(from_memory_percent=100 * frame["hot_mb"] / frame["cold_mb"])
-    figure = draw_shares(shares, "from_memory_percent", title="Shares")
+    figure = draw_shares(shares, "from_memory_percent", "bytes from memory", title="Shares")
     assert figure.title == "Shares (recorded on NVIDIA H200)"
-    words = "sum: from 0 % at 15 MiB to 100 % at 60 MiB; lowest 0 %, highest 100 %."
+    words = "sum: from 0 at first to 100 at last."
     assert figure.caption.splitlines()[0] == words
+    assert "The y axis shows bytes from memory (%), from 0 to 100." in figure.description

@@ -8,6 +8,7 @@ import pytest
 
 from gpulab import exercises
 from gpulab.exercises._api import exercise
+from gpulab.exercises.answers import Quantities
 from gpulab.exercises.lesson_09 import (
     causes,
     draw_crossings,
@@ -22,7 +23,8 @@ from gpulab.workloads.sweeps import Point, Task
 from tests.support.judging import check_function, right_of
 
 HOW_MANY = exercise("09.how-many")
-LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
+READ_OFF = exercise("09.read-off").judge
+LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
 
 
 def test_the_key_is_what_the_explorer_shows() -> None:
@@ -30,13 +32,26 @@ def test_the_key_is_what_the_explorer_shows() -> None:
     from gpulab.roofline.scaling import LINKS as KNOWN
     from gpulab.views.explorers import crossover_explorer
 
-    assert exercises.check("09.read-off", LINKS)
+    assert isinstance(READ_OFF, Quantities)
     explorer = crossover_explorer("matmul", transfers="both")
-    for key, link in (("n_pcie3", "PCIe 3"), ("n_pcie5", "PCIe 5"), ("n_nvlink", "NVLink")):
+    for key, link in LINKS.items():
         explorer.choose(link=link)
-        assert f"with transfers: n = {LINKS[key]} [" in str(explorer)
+        assert f"with transfers: n = {READ_OFF.right[key]:.0f} [" in str(explorer)
     assert 28 < KNOWN["NVLink"].bytes_per_s / KNOWN["PCIe 3"].bytes_per_s < 30
-    assert LINKS["n_pcie3"] / LINKS["n_nvlink"] < 3
+    assert READ_OFF.right["n_pcie3"] / READ_OFF.right["n_nvlink"] < 3
+
+
+def test_the_wrong_sizes_are_those_of_the_recording() -> None:
+    """The crossing of the fitted lines, and that without copies, come from what is shipped."""
+    assert isinstance(READ_OFF, Quantities)
+    sizes = {(key, diagnosis.code): size for key, size, diagnosis in READ_OFF.wrong}
+    for key, link in LINKS.items():
+        record = crossover("matmul", transfers="both", link=link, source="h200-sxm-2026-11")
+        assert record.predicted is not None
+        assert sizes[key, "from-the-lines"] == pytest.approx(record.predicted.size, rel=1e-3)
+        assert sizes[key, "without-transfers"] == pytest.approx(
+            record.bare_crossing.size, rel=1e-3
+        )
 
 
 def test_the_picture_of_both_sides_marks_where_they_meet() -> None:

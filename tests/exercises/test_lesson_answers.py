@@ -22,7 +22,6 @@ from torch.cuda import Event
 
 import gpulab
 from gpulab import clocks, exercises, stats
-from gpulab.exercises.lesson_04.traces import SAMPLES_S
 from tests.support.answers import Answer, Answers, assert_verdict, changed
 
 Work = Callable[[], object]
@@ -876,17 +875,6 @@ def read_a_value() -> None:
 
 
 DATA = [
-    *(
-        ("03.floor", value, "")
-        for value in (3.08e-6, "3.1 µs", np.float32(3.07e-6), "3100 ns", 3e-6)
-    ),
-    ("03.floor", 2.59e-6, "too-small"),
-    ("03.floor", 1.28e-6, "empty-pair"),
-    *(
-        ("04.one-number", value, "")
-        for value in (41.2e-6, "41.2 µs", np.median(SAMPLES_S), torch.tensor(41.2e-6), "0.0412 ms")
-    ),
-    ("04.one-number", statistics.fmean(SAMPLES_S), "mean"),
     *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), "1,000", 1024)),
     ("01.queue-length", 1300, "too-many"),
     ("11.overlap", {"OVERLAP_US": "35", "saved_us": 35}, ""),

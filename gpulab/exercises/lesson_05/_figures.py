@@ -13,7 +13,6 @@ from gpulab.figures import (
     finish,
     looks,
     marks,
-    need,
     only_labels,
     source_of,
     unit_of,
@@ -36,9 +35,6 @@ class _Orders(Plot):
     """The times of A and B, call after call, in a panel for each order."""
 
     record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("order", "program", "call", "duration_s"))
 
     @property
     def panels(self) -> "list[tuple[str, pd.DataFrame]]":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import device
+from gpulab.exercises._lines import LinesBySeries
 from gpulab.figures import INK, MUTED, Figure
 from gpulab.gpus import by_driver_name
 
@@ -71,13 +72,12 @@ def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "A
     return ax
 
 
-def draw_shares(record: "pd.DataFrame", column: str, *, title: str) -> Figure:
+def draw_shares(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
     """Return a figure of a share in percent, such as ``from_memory_percent``, for each work.
 
-    ``record`` has the readings of ``06.staircase``.
+    ``record`` has the readings of ``06.staircase``, and ``label`` says of what the share is.
     """
-    from gpulab.views import plots
-
-    shares = record.pivot_table(column, "working_set_mib", "work", sort=False)
-    origin = record[["source", "device_name"]].iloc[0]
-    return plots.line(shares.add_suffix("_percent").reset_index().assign(**origin), title=title)
+    shares = record.assign(series=record["work"])
+    return LinesBySeries(
+        shares, "working_set_mib", column, "working set (MiB)", f"{label} (%)", title
+    ).figure()
