@@ -10,9 +10,8 @@ import torch
 from matplotlib.axes import Axes
 
 import gpulab
-from gpulab import device, exercises, stats
-from gpulab.device import _notebook_session
-from gpulab.exercises.lesson_04 import figures, in_a_new_process, traces
+from gpulab import exercises, stats
+from gpulab.exercises.lesson_04 import figures, traces
 from gpulab.figures import Figure
 from tests.support.journals import forget_all
 
@@ -158,57 +157,3 @@ def test_many_loops_have_a_panel_each_relative_to_their_end() -> None:
     assert list(panels[0].lines[2].get_xdata()) == [0]
     assert panels[1].lines[1].get_ydata() == pytest.approx(np.array(drift) / 1.6)
     assert "4 loops, each relative to its own end" in ax.get_title()
-
-
-# A new process
-
-
-def first_and_second() -> list[float]:
-    """Time two waits for the GPU."""
-    import time  # the new process gets this function's source alone, not the imports of the file
-
-    times_s = []
-    for _ in range(2):
-        start_s = time.perf_counter()
-        torch.cuda.synchronize()
-        times_s.append(time.perf_counter() - start_s)
-    return times_s
-
-
-def sum_of_ones() -> list[float]:
-    """Use torch, and return numbers that must arrive without rounding."""
-    return [0.1, 1e-9, float(torch.ones(3).sum())]
-
-
-@pytest.fixture
-def _session() -> Iterator[None]:
-    """Restore the choice of the GPU."""
-    before = _notebook_session.session.device
-    yield
-    _notebook_session.session.device = before
-
-
-@pytest.mark.usefixtures("_session")
-def test_the_virtual_gpu_is_new_each_time() -> None:
-    """Each run creates a context, on a new GPU of the chosen kind."""
-    device.use("A100")
-    for _ in range(2):
-        first_s, second_s = in_a_new_process(first_and_second)
-        assert first_s > 0.3
-        assert second_s < 1e-4
-    assert device.current().virtual is not None
-    assert device.current().virtual.spec.name == "A100"
-
-
-@pytest.fixture
-def _real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make gpulab believe that a real GPU is in use; no test uses it."""
-    real = device.Device("NVIDIA H200", "measured", "for this test")
-    monkeypatch.setattr(device, "current", lambda: real)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_real")
-def test_the_real_gpu_gets_a_new_process() -> None:
-    """The function runs in another Python process, and its numbers come back unrounded."""
-    assert in_a_new_process(sum_of_ones) == [0.1, 1e-9, 3.0]
