@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gpulab import exercises
@@ -65,6 +66,12 @@ def test_the_picture_of_both_sides_marks_where_they_meet() -> None:
     assert title([1e-6, 1e-4, 1e-6]).startswith("The curves cross 2 times")
     assert title([1e-6, 1e-6, 1e-6]).startswith("The CPU is faster at all of these sizes")
     assert title([1e-4, 1e-4, 1e-4]).startswith("The GPU is faster at all of these sizes")
+    figure = draw_sides([100, 10_000, 1_000_000], [1e-6, 1e-4, 1e-2], [1e-5] * 3)
+    (ax,) = figure.canvas.axes
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[:3] == ["CPU faster", "GPU faster", "n = 1,000"]
+    (ring,) = (line for line in ax.lines if line.get_markersize() == 12)
+    assert ring.get_xydata() == pytest.approx(np.array([[1000, 10]]))
 
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:

@@ -117,11 +117,11 @@ class _Histograms(_Loops):
 
     @property
     def title(self) -> str:
-        said = []
+        ratios = []
         for name, part in self.parts:
             ratio = part["duration_s"].max() / part["duration_s"].min()
-            said.append(f"{format_ratio(ratio)} ({name})")
-        return f"The slowest call takes {', '.join(said)} times as long as the shortest"
+            ratios.append(f"{format_ratio(ratio)} ({name})")
+        return f"The slowest call takes {', '.join(ratios)} times as long as the shortest"
 
     @property
     def words(self) -> str:

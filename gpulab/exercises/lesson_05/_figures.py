@@ -51,10 +51,10 @@ class _Orders(Plot):
 
     @property
     def title(self) -> str:
-        said = ", then ".join(format_ratio(ratio) for ratio in self.ratios)
+        ratios = ", then ".join(format_ratio(ratio) for ratio in self.ratios)
         a_first, b_first = self.ratios
         finding = "Whichever runs second takes longer" if a_first > 1 > b_first else "Both orders"
-        return f"{finding}: B / A is {said}"
+        return f"{finding}: B / A is {ratios}"
 
     @property
     def words(self) -> str:

@@ -32,21 +32,25 @@ def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[f
     gpu = device.current()
     spec = by_driver_name(gpu.name)
     speeds = pd.DataFrame(bytes_per_s) / _GIGA
-    said = [f"{name}: from {s.min():,.0f} to {s.max():,.0f} GB/s." for name, s in speeds.items()]
+    sentences = [
+        f"{name}: from {s.min():,.0f} to {s.max():,.0f} GB/s." for name, s in speeds.items()
+    ]
     # Only of the first series: a cold kernel can come out a little above the memory, because a
     # part of its result is still in the cache when it ends.
     first = speeds.iloc[:, 0]
     title = f"{first.name} reaches {first.max():,.0f} GB/s"
     if spec is not None:
         memory = spec.bandwidth_bytes_per_s / _GIGA
-        said.append(f"The memory: {memory:,.0f} GB/s.")
+        sentences.append(f"The memory: {memory:,.0f} GB/s.")
         above = [size for size, speed in zip(sizes_mib, first, strict=True) if speed > memory]
         title = "Nothing is faster than the memory"
         if above:
             sizes = f"From {min(above):g} to {max(above):g} MiB"
             title = f"{sizes}, a {first.name} kernel is faster than the memory can be"
     speeds.insert(0, "working_set_mib", sizes_mib)
-    return plots.draw(_speeds, speeds, title=title, alt="\n".join(said), source=gpu, spec=spec)
+    return plots.draw(
+        _speeds, speeds, title=title, alt="\n".join(sentences), source=gpu, spec=spec
+    )
 
 
 def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "Axes":

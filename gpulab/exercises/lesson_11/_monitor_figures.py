@@ -61,9 +61,9 @@ class _UtilAndPower(Plot):
             (_POWER, "power {:.0f} % of its limit", "kernel", _BAR / 2),
         ):
             look = look_of(role)
-            places = [row + shift for row in rows]
+            heights = [row + shift for row in rows]
             values = self.record[column]
-            bars = ax.barh(places, values, _BAR, color=look.colour, hatch=look.hatch)
+            bars = ax.barh(heights, values, _BAR, color=look.colour, hatch=look.hatch)
             ax.bar_label(bars, [text.format(value) for value in values], padding=4)
         ax.set_yticks(list(rows), self.record["program"])
         ax.set_ylim(len(rows) - 0.5, -0.5)
