@@ -499,7 +499,7 @@ def warm_with_much(fn: Work) -> float:
 @right("04.benchmark")
 def steady_part_of_many(fn: Work) -> float:
     torch.cuda.synchronize()
-    return statistics.median(pairs_ms(fn, 300)[200:]) / 1e3
+    return statistics.median(pairs_ms(fn, 150)[100:]) / 1e3
 
 
 wrong("no-warm-up", "04.benchmark")(with_a_head_start)
