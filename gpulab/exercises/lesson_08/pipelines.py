@@ -178,7 +178,7 @@ class _Bench:
         copy = partial(slot.on_device.copy_, slot.pinned, non_blocking=True)
         compute = partial(self.compute, slot.on_device, 0)
         copies_s, computes_s = (
-            self.n_steps * device_s(work, self.n_steps) for work in (copy, compute)
+            self.n_steps * device_s(work, self.n_steps, n_warmup=2) for work in (copy, compute)
         )
         self.results.zero_()
         torch.cuda.synchronize()
