@@ -27,13 +27,13 @@ def stopwatch_s(work: Callable[[], object]) -> float:
     return time.perf_counter() - start_s
 
 
-def device_s(work: Callable[[], object], n_calls: int = 10) -> float:
+def device_s(work: Callable[[], object], n_calls: int = 10, n_warmup: int = 3) -> float:
     """Return the seconds that one call takes on the GPU, without its launch.
 
-    ``n_calls`` calls of ``work`` are between the two events.
+    ``n_calls`` calls of ``work`` are between the two events, after ``n_warmup`` first ones.
     """
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
-    for _ in range(3):  # first uses
+    for _ in range(n_warmup):
         work()
     torch.cuda.synchronize()
     spin(_AHEAD_CYCLES)

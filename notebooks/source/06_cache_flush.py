@@ -496,7 +496,7 @@ exercises.check("06.staircase", {"hot up to": "36", "cold from": "52", "l2 size"
 
 # %%
 title = "Repeated kernels: the share of their bytes that comes from memory"
-lab.draw_shares(counted, "from_memory_percent", title=title)
+lab.draw_shares(counted, "from_memory_percent", "bytes from memory", title=title)
 
 # %% [markdown]
 # The L2 of an H200 consists of two halves. A multiprocessor asks the half next to it. If the
@@ -506,7 +506,7 @@ lab.draw_shares(counted, "from_memory_percent", title=title)
 # %%
 counted["crossing_percent"] = 100 * counted["hot_crossing"]
 title = "Repeated kernels: the share of their requests that crosses over"
-lab.draw_shares(counted, "crossing_percent", title=title)
+lab.draw_shares(counted, "crossing_percent", "requests that cross over", title=title)
 
 # %% [markdown]
 # When the kernel is cold, half of all requests cross, because half of the memory is far. When it

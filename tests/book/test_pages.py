@@ -125,18 +125,18 @@ def test_pages_are_accessible(book: Path, browser_page: "Page", scheme: str) -> 
     rules = {"resultTypes": ["violations"]}
     if scheme == "dark":
         rules["runOnly"] = ["color-contrast"]
-    found = []
+    violations = []
     for name in LOOKED_AT:
         browser_page.set_viewport_size({"width": 1280, "height": 900})
         browser_page.goto((book / f"{name}.html").as_uri())
         browser_page.evaluate(TRANSITIONS_ARE_OVER)
         for violation in axe.run(browser_page, options=rules).response["violations"]:
             places = [node["html"][:100] for node in violation["nodes"][:3]]
-            found.append(f"{name}: {violation['help']}: {places}")
+            violations.append(f"{name}: {violation['help']}: {places}")
         browser_page.set_viewport_size({"width": 390, "height": 844})
         if browser_page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            found.append(f"{name}: wider than a phone")
-    assert found == []
+            violations.append(f"{name}: wider than a phone")
+    assert violations == []
     assert [url for url in asked if urlsplit(url).scheme not in {"file", "data", "blob"}] == []
 
 
@@ -144,7 +144,7 @@ def test_pages_are_accessible(book: Path, browser_page: "Page", scheme: str) -> 
 def test_search_works_without_a_server(book: Path, browser_page: "Page") -> None:
     """A search for a word of a lesson finds that lesson, in a page opened as a file."""
     browser_page.goto((book / "search.html").as_uri() + "?q=staircase")
-    found = browser_page.locator("#search-results li a", has_text="06 Cache flush")
-    found.first.wait_for()
-    found.first.click()
+    results = browser_page.locator("#search-results li a", has_text="06 Cache flush")
+    results.first.wait_for()
+    results.first.click()
     assert urlsplit(browser_page.url).path.endswith("/lessons/06_cache_flush.html")

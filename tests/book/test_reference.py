@@ -13,12 +13,12 @@ LISTED = re.findall(r"^   ([A-Za-z_][\w.]*)$", PAGE, re.MULTILINE)
 
 def named(name: str) -> object:
     """Return the object with this dotted name."""
-    found: object = gpulab
+    value: object = gpulab
     path = "gpulab"
     for part in name.split("."):
         path = f"{path}.{part}"
-        found = getattr(found, part) if hasattr(found, part) else importlib.import_module(path)
-    return found
+        value = getattr(value, part) if hasattr(value, part) else importlib.import_module(path)
+    return value
 
 
 def test_every_entry_has_an_example() -> None:

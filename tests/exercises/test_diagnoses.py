@@ -8,8 +8,10 @@ import ast
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
@@ -18,33 +20,37 @@ import pytest
 import torch
 
 from gpulab.exercises._api import exercise, exercise_ids
-from gpulab.exercises.answers import CaseFunction, Choice, Diagnosis, Letters, Quantities, Table
+from gpulab.exercises.answers import (
+    CaseFunction,
+    Choice,
+    Diagnosis,
+    Duration,
+    Letters,
+    Quantities,
+    Table,
+)
+from gpulab.exercises.answers._judging import FORGOT_UNITS
 from gpulab.exercises.lesson_06._flush_choice import FlushChoice
-from gpulab.exercises.lesson_07._captured_lines import CapturedLines
-from gpulab.exercises.lesson_09._read_off import ReadOff
-from gpulab.exercises.lesson_09._read_off import key as key_of_read_off
 from tests.support.lesson_text import LessonText
 from tests.support.lessons import ROOT
 
-Form = Choice | Letters | Table | Quantities | CaseFunction
+Form = Choice | Letters | Table | Quantities | Duration | CaseFunction
 Words = str | tuple[str, ...]
 
 
 def form_of(exercise_id: str) -> Any:  # noqa: ANN401  # a Form, or a judge without a key
     """Return the judge that contains the key of an exercise."""
     match exercise(exercise_id).judge:
-        case CapturedLines() as lines:  # whose own messages name no key
-            return Table(lines.right, lines.why, lines.allowed, lines.wrong, lines.otherwise)
         case FlushChoice(reason=reason):
             return reason
-        case ReadOff():
-            return key_of_read_off()
+        case Table(counts_only=True) as table:  # whose own messages name no key
+            return replace(table, counts_only=False)
         case judge:
             return judge
 
 
 LESSONS = [LessonText(source) for source in sorted((ROOT / "notebooks/source").rglob("*.py"))]
-IN_A_FORM = (*get_args(Form), FlushChoice, ReadOff)
+IN_A_FORM = (*get_args(Form), FlushChoice)
 FORMS = [each for each in exercise_ids() if isinstance(exercise(each).judge, IN_A_FORM)]
 TABLES = [each for each in FORMS if isinstance(exercise(each).judge, Table)]
 
@@ -101,6 +107,17 @@ def mistakes_in_quantities(quantities: Quantities) -> Iterator[Mistake]:
         yield Mistake(answer, quantities.otherwise, message)
 
 
+def mistakes_in_duration(duration: Duration) -> Iterator[Mistake]:
+    """Yield a time inside each wrong range, in a wrong unit, and that no range explains."""
+    for low_s, high_s, diagnosis in duration.wrong:
+        ends_s = [end_s for end_s in (low_s, high_s) if isfinite(end_s)]
+        time_s = ends_s[0] * (2 if high_s == inf else 0.5 if low_s == -inf else 1)
+        yield Mistake(time_s, diagnosis, diagnosis.message)
+    for factor in (1e3, 1e6):
+        yield Mistake(factor * duration.right_s, FORGOT_UNITS, FORGOT_UNITS.message)
+    yield Mistake(7.3 * duration.right_s, duration.otherwise, duration.otherwise.message)
+
+
 def mistakes_in(form: Form) -> Iterator[Mistake]:
     """Yield a wrong answer for each diagnosis of an exercise."""
     match form:
@@ -110,6 +127,8 @@ def mistakes_in(form: Form) -> Iterator[Mistake]:
             yield from mistakes_in_letters(form)
         case Quantities():
             yield from mistakes_in_quantities(form)
+        case Duration():
+            yield from mistakes_in_duration(form)
         case Choice():
             for letter, diagnosis in form.wrong.items():
                 yield Mistake(letter, diagnosis, diagnosis.message)
@@ -161,6 +180,10 @@ def right_answers(form: Form) -> list[object]:
                 {key: np.float64(number) for key, number in items},
                 MappingProxyType({key: Decimal(f"{number:.4g}") for key, number in items}),
             ]
+        case Duration():
+            time_s = form.right_s
+            rounded = [float(f"{time_s:.2g}"), f"{1e6 * time_s:.4g} µs"]
+            return [time_s, np.float64(time_s), torch.tensor(time_s).double(), *rounded]
         case Choice():
             letter = form.right
             return [

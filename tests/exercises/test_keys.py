@@ -8,7 +8,7 @@ import pytest
 from gpulab import exercises
 from gpulab.exercises._api import exercise, exercise_ids
 from gpulab.exercises._exercise import Question
-from gpulab.exercises.answers import agrees
+from gpulab.exercises.answers._forms import agrees
 
 IDS = exercise_ids()
 OFFERED = {"exercise_id", "question", "how", "choices", "readings"}

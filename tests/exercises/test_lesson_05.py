@@ -56,7 +56,7 @@ def keeping(is_kept: Callable[[float, Reading], bool]) -> Keep:
 
     def keep(samples_s: list[float], readings: list[Reading | None]) -> list[float]:
         pairs = zip(samples_s, readings, strict=True)
-        return [one for one, seen in pairs if seen is None or is_kept(one, seen)]
+        return [s for s, reading in pairs if reading is None or is_kept(s, reading)]
 
     return keep
 
@@ -68,21 +68,21 @@ def usual(reading: Reading) -> bool:
 
 KEEPS: list[tuple[Keep, str]] = [
     (lambda samples_s, _: [*samples_s[1:8], samples_s[9]], "kept-all"),
-    (keeping(lambda _, seen: seen.sm_mhz == 1980), "kept-burst"),
-    (keeping(lambda _, seen: not usual(seen)), "inverted"),
-    (keeping(lambda one, seen: usual(seen) and one < 1.9e-3), "by-duration"),
-    (keeping(lambda _, seen: seen.sm_mhz == 1440), "one-step"),
-    (keeping(lambda _, seen: (seen.sm_mhz or 0) < 1900), "dip-kept"),
+    (keeping(lambda _, reading: reading.sm_mhz == 1980), "kept-burst"),
+    (keeping(lambda _, reading: not usual(reading)), "inverted"),
+    (keeping(lambda s, reading: usual(reading) and s < 1.9e-3), "by-duration"),
+    (keeping(lambda _, reading: reading.sm_mhz == 1440), "one-step"),
+    (keeping(lambda _, reading: (reading.sm_mhz or 0) < 1900), "dip-kept"),
     (lambda samples_s, _: samples_s[2:7], "left-out"),
     (
         lambda samples_s, readings: [
-            one for one, seen in zip(samples_s, readings, strict=True) if seen and usual(seen)
+            s for s, reading in zip(samples_s, readings, strict=True) if reading and usual(reading)
         ],
         "no-reading",
     ),
     (
         lambda samples_s, readings: [
-            one for one, seen in zip(samples_s, readings, strict=True) if usual(seen)
+            s for s, reading in zip(samples_s, readings, strict=True) if usual(reading)
         ],
         "no-reading",
     ),

@@ -94,6 +94,14 @@ def test_half_an_answer_is_incomplete(answer: object) -> None:
 
 
 @pytest.mark.parametrize(
+    "answer", [print, {"flush": print, "why": "c"}, {"flush": 1, "because": "c"}]
+)
+def test_an_answer_of_another_form_is_refused(answer: object) -> None:
+    """A function alone, an unknown key and a flush that is no function are no answers."""
+    assert judged(CHOOSE, answer).diagnosis_code == "not-a-choice"
+
+
+@pytest.mark.parametrize(
     ("own_s", "code"),
     [(11.1e-6, "still-hot"), (11.3e-6, ""), (12.9e-6, ""), (13.1e-6, "dirty")],
 )
@@ -148,8 +156,8 @@ def test_recorded_readings_are_those_of_the_results() -> None:
     memory = results["bytes"]["linear, 1 row"]["30"]
     for row, way in zip(CHOOSE.readings().itertuples(), WAYS, strict=True):
         assert row.kernel_s == pytest.approx(works[way][0] * 1e-6, abs=1e-12)
-        found = tuple(round(moved / 1e6, 2) for moved in memory[way])
-        assert (row.from_memory_mb, row.to_memory_mb) == found
+        moved_mb = tuple(round(moved / 1e6, 2) for moved in memory[way])
+        assert (row.from_memory_mb, row.to_memory_mb) == moved_mb
 
 
 def test_recorded_staircase_supports_its_key() -> None:
@@ -193,11 +201,12 @@ def test_speeds_above_the_memory_are_the_title() -> None:
 
 
 def test_a_share_is_drawn_in_percent_for_each_work() -> None:
-    """Each work has a line, and the words have units and come from the recorded GPU."""
+    """Each work has a line, the axis names the quantity, and the numbers are recorded ones."""
     assert STAIRCASE.readings is not None
     frame = STAIRCASE.readings()
     shares = frame.assign(from_memory_percent=100 * frame["hot_mb"] / frame["cold_mb"])
-    figure = draw_shares(shares, "from_memory_percent", title="Shares")
+    figure = draw_shares(shares, "from_memory_percent", "bytes from memory", title="Shares")
     assert figure.title == "Shares (recorded on NVIDIA H200)"
-    words = "sum: from 0 % at 15 MiB to 100 % at 60 MiB; lowest 0 %, highest 100 %."
+    words = "sum: from 0 at first to 100 at last."
     assert figure.caption.splitlines()[0] == words
+    assert "The y axis shows bytes from memory (%), from 0 to 100." in figure.description

@@ -129,15 +129,20 @@ def test_each_pipeline_gets_its_verdict(pipeline: object, code: str, part: str) 
     assert part in verdict.message
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("gpu")
+def ran(hidden_s: float, n_wrong: int) -> pipelines.PipelineRun:
+    """Return the record of a run of 41 steps in which overlap can save 6 ms."""
+    each_s = 6.15e-3  # for all copies, and for all computations
+    times_s = (2 * each_s - hidden_s, each_s, each_s)
+    return pipelines.PipelineRun(41, n_wrong, 41, 41, *times_s, Trial(None), "here")
+
+
 @pytest.mark.parametrize(
     ("overlaps", "n_wrong", "code", "part"),
     [
         ((0.9,), 0, "", "the overlap is 90 %"),
         ((0.1, 0.2, 0.9), 0, "", "the overlap is 90 %"),
         ((0.1, 0.3, 0.2), 0, "speed", "the overlap is 30 %"),
-        ((0.1, 0.9), 3, "wrong-data", "3 of 40 steps computed on wrong data"),
+        ((0.1, 0.9), 3, "wrong-data", "3 of 41 steps computed on wrong data"),
     ],
 )
 def test_only_a_slow_pipeline_is_tried_again(
@@ -148,11 +153,10 @@ def test_only_a_slow_pipeline_is_tried_again(
     part: str,
 ) -> None:
     """A slow one gets three tries, of which the best counts; each is judged by its values."""
-    seen = pipelines.run(buffered())
-    alone_s = seen.copies_s + seen.computes_s
-    runs = [replace(seen, duration_s=alone_s - share * seen.possible_s) for share in overlaps]
+    runs = [ran(6e-3 * share, 0) for share in overlaps]
     runs[-1] = replace(runs[-1], n_wrong=n_wrong)
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
+    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: ())
     verdict = judge(buffered())
     assert (verdict.diagnosis_code, runs) == (code, [])
     assert part in verdict.message
@@ -164,8 +168,8 @@ def test_wide_waits_are_counted_and_the_methods_restored() -> None:
     before = torch.cuda.synchronize
     stream_type = type(torch.cuda.Stream())
     own = dict(vars(stream_type))
-    seen = pipelines.run(as_proposed, n_steps=4)
-    assert (seen.n_device_waits, seen.n_queue_waits) == (0, 8)
+    finished = pipelines.run(as_proposed, n_steps=4)
+    assert (finished.n_device_waits, finished.n_queue_waits) == (0, 8)
     assert pipelines.run(buffered(device_sync=True), n_steps=4).n_device_waits == 4
     assert torch.cuda.synchronize is before
     # A method that stayed would hide waits of streams from hazards().
@@ -175,22 +179,22 @@ def test_wide_waits_are_counted_and_the_methods_restored() -> None:
 @pytest.mark.usefixtures("gpu")
 def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind of hazard without its own diagnosis still makes the verdict wrong."""
-    with gpulab.hazards() as found:
+    with gpulab.hazards() as races:
         side, x = torch.cuda.Stream(), torch.ones(8, device="cuda")
         torch.cuda.synchronize()
         with torch.cuda.stream(side):
             x.add_(1)
         x.fill_(0)
-    assert [hazard.kind for hazard in found] == ["write over a write"]
-    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: tuple(found))
+    assert [hazard.kind for hazard in races] == ["write over a write"]
+    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: tuple(races))
     assert judge(buffered()).diagnosis_code == "order-open"
 
 
 @pytest.mark.usefixtures("gpu")
 def test_a_run_describes_its_result() -> None:
     """One line has the wrong steps, the time, the overlap and the source."""
-    seen = pipelines.run(buffered(device_sync=True), n_steps=4)
-    assert str(seen) == (
+    finished = pipelines.run(buffered(device_sync=True), n_steps=4)
+    assert str(finished) == (
         "0 of 4 steps computed on wrong data; 1.81 ms, overlap 0 % of what is possible "
         "(virtual NVIDIA H200)"
     )
@@ -198,8 +202,8 @@ def test_a_run_describes_its_result() -> None:
 
 def test_overlap_is_a_share_of_what_is_possible() -> None:
     """Every shorter step but the first can be hidden, and the share is between 0 and 1."""
-    seen = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, Trial(None), "here")
-    assert (seen.possible_s, seen.hidden_s, seen.overlap) == (3.0, 3.0, 1.0)
+    finished = pipelines.PipelineRun(4, 0, 4, 4, 6.5, 4.0, 6.0, Trial(None), "here")
+    assert (finished.possible_s, finished.hidden_s, finished.overlap) == (3.0, 3.0, 1.0)
     slow = pipelines.PipelineRun(4, 0, 4, 4, 12.0, 4.0, 6.0, Trial(None), "here")
     assert (slow.hidden_s, slow.overlap) == (0.0, 0.0)
     half = pipelines.PipelineRun(4, 0, 4, 4, 8.5, 4.0, 6.0, Trial(None), "here")
@@ -244,16 +248,16 @@ def test_the_host_is_timed_apart_from_the_gpu() -> None:
 @pytest.mark.usefixtures("gpu")
 def test_the_puzzle_run_is_its_key() -> None:
     """For each of the six lines, the virtual GPU gives the right answer of the exercise."""
-    found = run_the_puzzle()
-    ran = [(now, f"after {before}") for now, before in found.itertuples(index=False)]
+    table = run_the_puzzle()
+    ran = [(now, f"after {before}") for now, before in table.itertuples(index=False)]
     assert ran == list(right_of("08.five-waits").values())
 
 
 def failing(look: Callable[[], object] = lambda: None) -> object:
     """Look up an index that does not exist, like the program of the lesson."""
-    found = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
+    element = torch.zeros(4, device="cuda")[torch.tensor([7], device="cuda")]  # the look-up
     look()
-    return found.tolist()  # the wait
+    return element.tolist()  # the wait
 
 
 def test_the_line_that_raises_is_named() -> None:
@@ -309,21 +313,14 @@ def test_two_gpus_replace_one() -> None:
 def test_a_fresh_gpu_is_another_one() -> None:
     """A fresh GPU has no memory in use, and tensors of the other GPU survive."""
     with gpulab.virtual_gpu("A100"):
-        kept = torch.ones(1 << 20, device="cuda")
+        tensor = torch.ones(1 << 20, device="cuda")
         with fresh_gpu():
             assert torch.cuda.device_count() == 1
             assert torch.cuda.memory_allocated() == 0
-        assert kept.sum().item() == 1 << 20
+        assert tensor.sum().item() == 1 << 20
 
 
 # The figure
-
-
-def ran(hidden_s: float, n_wrong: int) -> pipelines.PipelineRun:
-    """Return the record of a run of 41 steps in which overlap can save 6 ms."""
-    each_s = 6.15e-3  # for all copies, and for all computations
-    times_s = (2 * each_s - hidden_s, each_s, each_s)
-    return pipelines.PipelineRun(41, n_wrong, 41, 41, *times_s, Trial(None), "here")
 
 
 def test_overlap_figure() -> None:
@@ -344,8 +341,8 @@ def test_a_run_that_is_kept_keeps_no_tensors() -> None:
     with gpulab.virtual_gpu("H200", first_use=False) as gpu:
         gc.disable()
         try:
-            kept = pipelines.run(buffered(), n_steps=2)
+            finished = pipelines.run(buffered(), n_steps=2)
         finally:
             gc.enable()
-        assert kept.n_wrong == 0
+        assert finished.n_wrong == 0
         assert gpu.machine.value_bytes == 0

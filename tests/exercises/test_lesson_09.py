@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from gpulab import exercises
 from gpulab.exercises._api import exercise
+from gpulab.exercises.answers import Quantities
 from gpulab.exercises.lesson_09 import (
     causes,
     draw_crossings,
@@ -22,7 +24,8 @@ from gpulab.workloads.sweeps import Point, Task
 from tests.support.judging import check_function, right_of
 
 HOW_MANY = exercise("09.how-many")
-LINKS = {"n_pcie3": 678, "n_pcie5": 256, "n_nvlink": 243}
+READ_OFF = exercise("09.read-off").judge
+LINKS = {"n_pcie3": "PCIe 3", "n_pcie5": "PCIe 5", "n_nvlink": "NVLink"}
 
 
 def test_the_key_is_what_the_explorer_shows() -> None:
@@ -30,13 +33,26 @@ def test_the_key_is_what_the_explorer_shows() -> None:
     from gpulab.roofline.scaling import LINKS as KNOWN
     from gpulab.views.explorers import crossover_explorer
 
-    assert exercises.check("09.read-off", LINKS)
+    assert isinstance(READ_OFF, Quantities)
     explorer = crossover_explorer("matmul", transfers="both")
-    for key, link in (("n_pcie3", "PCIe 3"), ("n_pcie5", "PCIe 5"), ("n_nvlink", "NVLink")):
+    for key, link in LINKS.items():
         explorer.choose(link=link)
-        assert f"with transfers: n = {LINKS[key]} [" in str(explorer)
+        assert f"with transfers: n = {READ_OFF.right[key]:.0f} [" in str(explorer)
     assert 28 < KNOWN["NVLink"].bytes_per_s / KNOWN["PCIe 3"].bytes_per_s < 30
-    assert LINKS["n_pcie3"] / LINKS["n_nvlink"] < 3
+    assert READ_OFF.right["n_pcie3"] / READ_OFF.right["n_nvlink"] < 3
+
+
+def test_the_wrong_sizes_are_those_of_the_recording() -> None:
+    """The crossing of the fitted lines, and that without copies, come from what is shipped."""
+    assert isinstance(READ_OFF, Quantities)
+    sizes = {(key, diagnosis.code): size for key, size, diagnosis in READ_OFF.wrong}
+    for key, link in LINKS.items():
+        record = crossover("matmul", transfers="both", link=link, source="h200-sxm-2026-11")
+        assert record.predicted is not None
+        assert sizes[key, "from-the-lines"] == pytest.approx(record.predicted.size, rel=1e-3)
+        assert sizes[key, "without-transfers"] == pytest.approx(
+            record.bare_crossing.size, rel=1e-3
+        )
 
 
 def test_the_picture_of_both_sides_marks_where_they_meet() -> None:
@@ -50,6 +66,12 @@ def test_the_picture_of_both_sides_marks_where_they_meet() -> None:
     assert title([1e-6, 1e-4, 1e-6]).startswith("The curves cross 2 times")
     assert title([1e-6, 1e-6, 1e-6]).startswith("The CPU is faster at all of these sizes")
     assert title([1e-4, 1e-4, 1e-4]).startswith("The GPU is faster at all of these sizes")
+    figure = draw_sides([100, 10_000, 1_000_000], [1e-6, 1e-4, 1e-2], [1e-5] * 3)
+    (ax,) = figure.canvas.axes
+    texts = [text.get_text() for text in ax.texts]
+    assert texts[:3] == ["CPU faster", "GPU faster", "n = 1,000"]
+    (ring,) = (line for line in ax.lines if line.get_markersize() == 12)
+    assert ring.get_xydata() == pytest.approx(np.array([[1000, 10]]))
 
 
 def test_a_faster_gpu_crosses_at_the_same_size() -> None:

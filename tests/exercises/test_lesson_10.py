@@ -140,7 +140,7 @@ BOUNDS = ("compute", "memory", "launch", "memory", "memory", "launch")
 def test_the_bounds_are_those_of_the_model() -> None:
     """The refined model finds the bound that the key names for each work."""
     predict = roofline.predict
-    found = (
+    predictions = (
         predict("matmul", 8192, "float16", "H200"),
         predict("add", 2**28, "float32", "H200"),
         predict("add", 1000, "float32", "H200"),
@@ -148,8 +148,8 @@ def test_the_bounds_are_those_of_the_model() -> None:
         predict("softmax", 8192, "float32", "H200"),
         predict("matmul", 256, "float16", "H200"),
     )
-    assert tuple(item.bound for item in found) == BOUNDS
-    works = tuple((float(item.flops), float(item.size_bytes)) for item in found)
+    assert tuple(item.bound for item in predictions) == BOUNDS
+    works = tuple((float(item.flops), float(item.size_bytes)) for item in predictions)
     assert works == tuple(WORKS)[: len(works)]  # the last one is of no workload
     assert tuple(bound_of(*work) for work in works) == BOUNDS
 

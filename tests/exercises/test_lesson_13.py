@@ -38,18 +38,18 @@ PATIENTS = {
 def programs() -> dict[str, Any]:
     """Return the notebooks' programs by patient; the cure has the name with ``-mended``."""
     names: dict[str, Any] = {}
-    found: dict[str, Any] = {}
+    by_patient: dict[str, Any] = {}
     shown = ""
     for cell in (cell for lesson in LESSONS for cell in build.solved(source_of(lesson)).cells):
         if cell.cell_type == "code":
             kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
-            kept = [node for node in ast.parse(cell.source).body if isinstance(node, kinds)]
-            exec(compile(ast.Module(kept, []), "the clinic", "exec"), names)
+            definitions = [node for node in ast.parse(cell.source).body if isinstance(node, kinds)]
+            exec(compile(ast.Module(definitions, []), "the clinic", "exec"), names)
             if "exercises.predict(" in cell.source:
                 shown = last_function(cell.source)
             if checked := re.search(r'check\("13\.([\w-]+)"', cell.source):
-                found |= {checked[1]: names[shown], f"{checked[1]}-mended": names["mended"]}
-    return found
+                by_patient |= {checked[1]: names[shown], f"{checked[1]}-mended": names["mended"]}
+    return by_patient
 
 
 def last_function(code: str) -> str:
@@ -79,14 +79,14 @@ RACES_OF = {
 @pytest.mark.parametrize(("name", "kind"), RACES_OF.items())
 def test_the_race_of_a_patient_has_a_name(name: str, kind: str) -> None:
     """The race of the shown program has the name in the quiz; the mended one has no race."""
-    given = (lab.batches,) if name == "refilled" else (lab.numbers,)
+    inputs = (lab.batches,) if name == "refilled" else (lab.numbers,)
     doubled = (_works.slow_double,) if name not in {"read-too-early", "refilled"} else ()
     with gpulab.virtual_gpu("H200", first_use=False):
-        found = [
-            lab.race(programs()[each], *(make() for make in given), *doubled)
+        kinds = [
+            lab.race(programs()[each], *(make() for make in inputs), *doubled)
             for each in (name, f"{name}-mended")
         ]
-    assert found == [kind, "no race"]
+    assert kinds == [kind, "no race"]
     assert kind in _guesses.RACES
 
 

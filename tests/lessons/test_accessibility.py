@@ -21,26 +21,26 @@ VAGUE = {"", "here", "click here", "link", "this", "this link", "more", "read mo
 
 def images_without_words(markdown: str) -> Iterator[str]:
     """Yield each image without a text alternative."""
-    for found in re.finditer(r"!\[\s*\]\([^)]*\)|<img\b[^>]*>", markdown):
-        if not re.search(r"""\balt=(["']).+?\1""", found[0]):
-            yield found[0]
+    for match in re.finditer(r"!\[\s*\]\([^)]*\)|<img\b[^>]*>", markdown):
+        if not re.search(r"""\balt=(["']).+?\1""", match[0]):
+            yield match[0]
 
 
 def tables_without_headings(markdown: str) -> Iterator[str]:
     """Yield each table with a column that has no heading."""
-    for found in re.finditer(r"^\|(.*)\|\s*\n\|[ :|-]+\|\s*$", markdown, re.MULTILINE):
-        if not all(heading.strip() for heading in re.split(r"(?<!\\)\|", found[1])):
-            yield found[0].partition("\n")[0]
+    for match in re.finditer(r"^\|(.*)\|\s*\n\|[ :|-]+\|\s*$", markdown, re.MULTILINE):
+        if not all(heading.strip() for heading in re.split(r"(?<!\\)\|", match[1])):
+            yield match[0].partition("\n")[0]
     if "<table" in markdown and "<th" not in markdown:
         yield "<table>"
 
 
 def vague_links(markdown: str) -> Iterator[str]:
     """Yield each link whose words do not say where it leads."""
-    for found in re.finditer(r"(?<!!)\[([^\]]*)\]\(([^)]*)\)", markdown):
-        words = found[1].strip(" `*.").lower()
+    for match in re.finditer(r"(?<!!)\[([^\]]*)\]\(([^)]*)\)", markdown):
+        words = match[1].strip(" `*.").lower()
         if words in VAGUE or "://" in words:
-            yield found[0]
+            yield match[0]
 
 
 def own_colours(markdown: str) -> Iterator[str]:
@@ -60,11 +60,13 @@ RULES: tuple[Rule, ...] = (
 def test_lessons_are_accessible(source: Path) -> None:
     """Every text cell of every lesson follows every rule."""
     wrong = [
-        f"{rule.__name__}: {found}"
+        f"{rule.__name__}: {violation}"
         for cell in build.clear_solutions(build.read_source(source)).cells
         if cell.cell_type == "markdown"
         for rule in RULES
-        for found in rule(re.sub(r"```.*?```|`[^`\n]*`", "`CODE`", cell.source, flags=re.DOTALL))
+        for violation in rule(
+            re.sub(r"```.*?```|`[^`\n]*`", "`CODE`", cell.source, flags=re.DOTALL)
+        )
     ]
     assert not wrong, "\n".join(wrong)
 

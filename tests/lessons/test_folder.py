@@ -63,8 +63,8 @@ def test_first_copy(shipped: Path, tmp_path: Path) -> None:
     (shipped / ".ipynb_checkpoints" / "00_a-checkpoint.ipynb").write_text("v1")
     mine = tmp_path / "deep" / "mine"
     assert _folder.copy_lessons(mine) == _folder.CopiedLessons(written=LESSONS)
-    found = [path.relative_to(mine).as_posix() for path in mine.rglob("*") if path.is_file()]
-    assert sorted(found) == [".gpulab.json", *LESSONS]
+    copied = [path.relative_to(mine).as_posix() for path in mine.rglob("*") if path.is_file()]
+    assert sorted(copied) == [".gpulab.json", *LESSONS]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -103,8 +103,8 @@ def test_the_learners_work_is_kept_and_all_else_is_renewed(
         assert copied.kept == tuple(each for each in LESSONS if each in own)
         assert all((mine / each).read_text() == text for each, text in own.items())
         for each in LESSONS:
-            newest, place = (shipped / each).read_text(), Path(each)
-            offered = place.with_suffix(f".new{place.suffix}").as_posix()
+            newest, lesson = (shipped / each).read_text(), Path(each)
+            offered = lesson.with_suffix(f".new{lesson.suffix}").as_posix()
             if each not in own:
                 assert (mine / each).read_text() == newest
             elif current[each] != newest and offered not in own:
@@ -180,12 +180,12 @@ def test_installation_without_lessons(tmp_path: Path, monkeypatch: pytest.Monkey
     )
 
 
-@pytest.mark.parametrize("place", ["gpulab/notebooks", "notebooks"])
+@pytest.mark.parametrize("folder", ["gpulab/notebooks", "notebooks"])
 def test_lessons_of_wheel_and_clone(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lessons are found inside the package of a wheel and beside the package of a clone."""
-    expected = tmp_path / place
+    expected = tmp_path / folder
     expected.mkdir(parents=True)
     (expected / "00_a.ipynb").touch()
     monkeypatch.setattr(_folder, "files", lambda _package: tmp_path / "gpulab")
@@ -312,6 +312,9 @@ def test_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert str(error.value) == (
         "JupyterLab ended with exit code 3 before it answered; see its message above"
     )
+    # A service manager and a closed terminal stop it as Ctrl-C does.
+    handlers = [signal.getsignal(number) for number in _server.STOP_SIGNALS]
+    assert handlers == [signal.default_int_handler] * 2
 
 
 @pytest.mark.usefixtures("_signals")
@@ -319,8 +322,8 @@ def test_ctrl_c_does_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.Mo
     """The server has its own session, and on Windows its own process group."""
     options: dict[str, object] = {}
 
-    def refuse(_command: object, **given: object) -> None:
-        options.update(given)
+    def refuse(_command: object, **named: object) -> None:
+        options.update(named)
         raise OSError("not started")
 
     monkeypatch.setattr(_server, "NEW_GROUP", 512)
@@ -330,16 +333,22 @@ def test_ctrl_c_does_not_reach_the_server(tmp_path: Path, monkeypatch: pytest.Mo
     assert (options["start_new_session"], options["creationflags"]) == (True, 512)
 
 
-def test_server_that_will_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that ignores SIGTERM is killed after the time limit."""
-    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); "
+@pytest.mark.parametrize(
+    ("handler", "timeout_s", "ended_by"),
+    [("SIG_DFL", _server.STOP_TIMEOUT_S, signal.SIGTERM), ("SIG_IGN", 0.1, signal.SIGKILL)],
+)
+def test_server_is_stopped(
+    handler: str, timeout_s: float, ended_by: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server ends by SIGTERM; one that ignores it is killed after the time limit."""
+    code = f"import signal; signal.signal(signal.SIGTERM, signal.{handler}); print(flush=True); "
     code += "signal.pause()"
-    monkeypatch.setattr(_server, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(_server, "STOP_TIMEOUT_S", timeout_s)
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         server.stdout.readline()
         _server._stop(server)
-    assert server.returncode == -signal.SIGKILL
+    assert server.returncode == -ended_by
 
 
 # The lessons themselves

@@ -42,9 +42,9 @@ def test_links_lead_somewhere(name: str) -> None:
     assert sum(file.endswith(_glossary.GLOSSARY) for file, _ in links) >= 3
     folder = (NOTEBOOKS / name).parent
     wrong = [
-        (file, place)
-        for file, place in links
-        if not (folder / file).is_file() or (place and place not in addresses_in(folder / file))
+        (file, anchor)
+        for file, anchor in links
+        if not (folder / file).is_file() or (anchor and anchor not in addresses_in(folder / file))
     ]
     assert not wrong
 

@@ -82,11 +82,11 @@ def few_questions(lesson: LessonText) -> list[str]:
     """Expect at most five predictions and two exercises in the core, and ``benchmark(fn)``."""
     exercises = {name for name in lesson.core.exercises if not name.endswith(".benchmark")}
     is_clinic = lesson.source.stem.endswith("clinic")
-    found = (
+    counted = (
         (lesson.core.n_predictions, "predictions", PATIENTS if is_clinic else MOST_PREDICTIONS),
         (len(exercises), "exercises", PATIENTS if is_clinic else MOST_EXERCISES),
     )
-    return [f"{count} {what} in the core" for count, what, most in found if count > most]
+    return [f"{count} {what} in the core" for count, what, most in counted if count > most]
 
 
 def own_code_in_the_cells(lesson: LessonText) -> list[str]:
@@ -106,8 +106,8 @@ def torch_in_the_cells(lesson: LessonText) -> list[str]:
 
     Questions and imports are not counted; lines that a learner writes are.
     """
-    touched, seen = lesson.code_lines()
-    return [] if touched >= LEAST_SHARE * seen else [f"{touched} of {seen} lines"]
+    touched, visible = lesson.code_lines()
+    return [] if touched >= LEAST_SHARE * visible else [f"{touched} of {visible} lines"]
 
 
 def numbers_with_a_source(lesson: LessonText) -> list[str]:
@@ -127,7 +127,7 @@ def plain_words(lesson: LessonText) -> list[str]:
 def outcomes_that_came_out(lesson: LessonText) -> list[str]:
     """Expect predictions to be compared with computed values, not with literals."""
     code = (cell.source for cell in lesson.cells if cell.cell_type == "code")
-    return [found for source in code for found in literal_outcomes(source)]
+    return [call for source in code for call in literal_outcomes(source)]
 
 
 def computed_alternatives(lesson: LessonText) -> list[str]:

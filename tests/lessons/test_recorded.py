@@ -208,9 +208,9 @@ def floors() -> Iterator[Said]:
     page = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
 
     def error_us(row: str) -> float:
-        found = re.search(rf"^\| \**{re.escape(row)}\** \| \d+ \| ([\d.]+) µs", page, re.MULTILINE)
-        assert found, row
-        return float(found[1])
+        match = re.search(rf"^\| \**{re.escape(row)}\** \| \d+ \| ([\d.]+) µs", page, re.MULTILINE)
+        assert match, row
+        return float(match[1])
 
     rows = ("method events", "`gpulab.measure`, floor of the device, hot", "`gpulab.measure`, hot")
     form = "{:.1f} µs for plain pairs, {:.2f} µs with the floor of the device, {:.2f} µs with the"
@@ -309,7 +309,7 @@ def cold_kernels() -> Iterator[Said]:
 
 
 @cache
-def said() -> list[Said]:
+def sentences_of_data() -> list[Said]:
     """Return all sentences with figures that were recorded."""
     return [
         *single_runs(),
@@ -342,21 +342,25 @@ def prose_of(text: LessonText) -> list[str]:
 
 def without_a_source(text: LessonText) -> list[str]:
     """Return the recorded sentences with figures that no data belong to."""
-    forms = [form.format(*figures) for lesson, form, figures in said() if lesson == id_of(text)]
-    found = []
+    forms = [
+        form.format(*figures)
+        for lesson, form, figures in sentences_of_data()
+        if lesson == id_of(text)
+    ]
+    unknown = []
     for paragraph in prose_of(text):
         rest = paragraph
         for form in forms:
             rest = rest.replace(form, "FIGURES ")
         parts = [rest] if rest.startswith("|") else BOUNDARY.split(rest)
-        found += [
+        unknown += [
             part
             for before, part in zip(["", *parts], parts, strict=False)
             # A colon before the figures, as in "*Recorded* on an H200: 3 µs", ends no sentence.
             if "ecorded" in part + (before if before.endswith(":") else "")
             if re.search(r"\d", NAMES.sub("", re.sub(r"`[^`]*`", "", part)))
         ]
-    return found
+    return unknown
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
@@ -368,5 +372,5 @@ def test_each_recorded_figure_has_its_data(source: Path) -> None:
 def test_no_sentence_of_the_data_is_left_over() -> None:
     """Each sentence with figures is in its lesson, and has the figures of the data."""
     texts = {id_of(text): " ".join(prose_of(text)) for text in map(LessonText, SOURCES)}
-    sentences = [(lesson, form.format(*figures)) for lesson, form, figures in said()]
+    sentences = [(lesson, form.format(*figures)) for lesson, form, figures in sentences_of_data()]
     assert [each for each in sentences if each[1] not in texts[each[0]]] == []

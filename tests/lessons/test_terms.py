@@ -27,12 +27,12 @@ CHIP = re.compile(r"G[A-Z]\d{3}")
 @cache
 def prose() -> dict[str, str]:
     """Return the text of each lesson, without its links to the glossary."""
-    found = {}
+    text_by_lesson = {}
     for path in sorted((ROOT / "notebooks").rglob("*.ipynb")):
         cells = json.loads(path.read_text("utf-8"))["cells"]
         texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-        found[path.stem] = LINK.sub(r"\1", "\n\n".join(texts))
-    return found
+        text_by_lesson[path.stem] = LINK.sub(r"\1", "\n\n".join(texts))
+    return text_by_lesson
 
 
 def names_used_in(markdown: str) -> set[str]:
@@ -107,10 +107,10 @@ def test_an_unknown_term_names_the_nearest(term: str, hint: str) -> None:
 
 def test_one_term_is_a_paragraph() -> None:
     """One term is shown as a paragraph; in a notebook, code is marked up and the lesson linked."""
-    one = gpulab.glossary("sleep")
-    assert str(one).startswith("sleep: `torch.cuda._sleep(n)`: a kernel that counts n clock")
-    assert str(one).endswith("(Lesson 07)")
-    page = one._repr_html_()
+    entry = gpulab.glossary("sleep")
+    assert str(entry).startswith("sleep: `torch.cuda._sleep(n)`: a kernel that counts n clock")
+    assert str(entry).endswith("(Lesson 07)")
+    page = entry._repr_html_()
     assert page.startswith("<p><strong>sleep</strong>: <code>torch.cuda._sleep(n)</code>: a ker")
     assert page.endswith('(<a href="07_sleep.ipynb">Lesson 07</a>)</p>')
 
@@ -138,4 +138,4 @@ def test_all_terms_are_a_table_with_a_search() -> None:
 )
 def test_uses_of_terms_in_a_text(markdown: str, expected: list[str]) -> None:
     """Terms are found as whole words in their longest form, but not in code, links or headings."""
-    assert [found[0] for found, _ in terms.uses_in(markdown)] == expected
+    assert [match[0] for match, _ in terms.uses_in(markdown)] == expected

@@ -2,13 +2,11 @@ from ._benchmark import BenchmarkJudge as BenchmarkJudge
 from ._forms import Choice as Choice
 from ._forms import Letters as Letters
 from ._forms import Table as Table
-from ._forms import agrees as agrees
 from ._forms import plain_number as plain_number
 from ._forms import read_number as read_number
 from ._fresh_gpu import fresh_gpu as fresh_gpu
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases
-from ._judging import FORGOT_UNITS as FORGOT_UNITS
 from ._judging import MALFORMED as MALFORMED
 from ._judging import STUB as STUB
 from ._judging import UNANSWERED as UNANSWERED
@@ -20,6 +18,7 @@ from ._judging import raised as raised
 from ._judging import raising as raising
 from ._judging import returning_no_number as returning_no_number
 from ._judging import returning_nothing as returning_nothing
+from ._quantities import Duration as Duration
 from ._quantities import Quantities as Quantities
 from ._repaired_programs import ANY_RACE as ANY_RACE
 from ._repaired_programs import HiddenWork as HiddenWork

@@ -123,6 +123,9 @@ class Table(AnswerJudge):
         For each position of a value, the diagnosis if no other one fits.
     headings
         What each position of a value is, if there are several; the form shows it.
+    counts_only
+        Say how many values are right and not which are wrong: with few words to choose from, a
+        learner could solve the exercise by trying.
     """
 
     right: Mapping[str, str | tuple[str, ...]]
@@ -131,6 +134,7 @@ class Table(AnswerJudge):
     wrong: Mapping[tuple[str, str], Diagnosis]
     otherwise: tuple[Diagnosis, ...]
     headings: tuple[str, ...] = ()
+    counts_only: bool = False
 
     @property
     def how(self) -> str:
@@ -164,7 +168,6 @@ class Table(AnswerJudge):
 
     def _explain(self, bad: Mapping[str, tuple[str, ...]]) -> Diagnosis:
         """Return the diagnosis of wrong keys, by the first position at which a value differs."""
-        more = f" (Wrong so far: {', '.join(sorted(bad))}.)"
         pairs = {key: (words, _words(self.right[key])) for key, words in bad.items()}
         # Of two words the first decides: a cure, for example, follows from the cause before it.
         first = {
@@ -174,7 +177,12 @@ class Table(AnswerJudge):
         wrong_pairs = {(key, bad[key][position]) for key, position in first.items()}
         known = (diagnosis for pair, diagnosis in self.wrong.items() if pair in wrong_pairs)
         diagnosis = next(known, self.otherwise[min(first.values())])
-        return Diagnosis(diagnosis.code, diagnosis.message + more)
+        if self.counts_only:
+            n_all = len(self.right)
+            message = f"{n_all - len(bad)} of {n_all} are right. {diagnosis.message}"
+        else:
+            message = f"{diagnosis.message} (Wrong so far: {', '.join(sorted(bad))}.)"
+        return Diagnosis(diagnosis.code, message)
 
     def _read(self, value: object) -> tuple[str, ...] | None:
         words = _words(value)

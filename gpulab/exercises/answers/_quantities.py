@@ -1,11 +1,11 @@
-"""The judge for answers that are a dict of numbers; typical wrong numbers have a diagnosis."""
+"""Judges for numbers, and for one duration; typical wrong numbers have a diagnosis."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpulab.exercises._fields import NUMBER, Fields
-from gpulab.exercises.answers._forms import agrees, plain_number, values_in
-from gpulab.exercises.answers._judging import AnswerJudge, Diagnosis
+from gpulab.exercises._fields import NUMBER, SECONDS, Fields
+from gpulab.exercises.answers._forms import agrees, plain_number, read_number, values_in
+from gpulab.exercises.answers._judging import FORGOT_UNITS, MALFORMED, AnswerJudge, Diagnosis
 
 _TOLERANCE = 0.03  # so that an answer with two digits is close enough
 
@@ -46,6 +46,48 @@ class Quantities(AnswerJudge):
         known = (item for key, value, item in self.wrong if _same(numbers.get(key), value))
         otherwise = Diagnosis(self.otherwise.code, f"{bad[0]}: {self.otherwise.message}")
         return next(known, otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration(AnswerJudge):
+    """A judge for one time, in seconds or as text with a unit.
+
+    Attributes
+    ----------
+    right_s, tolerance, why
+        The right time, the share by which an answer may be off, and the reason.
+    wrong
+        Ranges of wrong times, in seconds, each with its diagnosis; the first that fits is shown.
+    otherwise
+        The diagnosis of any other time.
+    least_s
+        The smallest answer that is right, if that is not decided by the tolerance.
+    """
+
+    right_s: float
+    why: str
+    wrong: tuple[tuple[float, float, Diagnosis], ...]
+    otherwise: Diagnosis
+    tolerance: float
+    least_s: float = 0.0
+    how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
+    fields: Fields = SECONDS
+
+    def judge(self, answer: object) -> Diagnosis | str:
+        """Judge a time."""
+        time_s = read_number(answer)
+        if time_s is None:
+            return MALFORMED
+        if self._is_right(time_s):
+            return self.why
+        # Before the ranges: the digits of a time in microseconds may lie in one of them.
+        if any(self._is_right(time_s * unit_s) for unit_s in (1e-6, 1e-3)):
+            return FORGOT_UNITS
+        known = (diagnosis for low_s, high_s, diagnosis in self.wrong if low_s <= time_s <= high_s)
+        return next(known, self.otherwise)
+
+    def _is_right(self, time_s: float) -> bool:
+        return time_s >= self.least_s and agrees(time_s, self.right_s, self.tolerance)
 
 
 def _same(number: float | None, value: float) -> bool:

@@ -31,12 +31,12 @@ def beside_recorded(methods: Sequence[Measurement], recorded: "pd.DataFrame", *,
     )
     recorded_s = float(rows.loc[rows["size"] == n, "duration_s"].iloc[0])
     ratios = sorted(((m.median_s / recorded_s, m.method) for m in methods), key=_distance)
-    said = [f"{name} reads {_in_words(ratio)}" for ratio, name in (ratios[-1], ratios[0])]
+    findings = [f"{name} reads {_in_words(ratio)}" for ratio, name in (ratios[-1], ratios[0])]
     gpu = rows["device_name"].iloc[0]
     return plots.scaling(
         pd.concat([rows.assign(series="recorded"), here], ignore_index=True),
         size_label="n (matrices are n by n)",
-        title=f"A recorded {gpu} took {format_time(recorded_s)}: {said[0]},\n{said[1]}",
+        title=f"A recorded {gpu} took {format_time(recorded_s)}: {findings[0]},\n{findings[1]}",
     )
 
 

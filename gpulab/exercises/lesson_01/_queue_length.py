@@ -1,9 +1,10 @@
 """The judge for the length of the launch queue, by the call times that the learner measured."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from gpulab.core.requirements import numbers_of
 from gpulab.exercises._fields import NUMBER, Fields
 from gpulab.exercises.answers import (
     MALFORMED,
@@ -76,13 +77,15 @@ def first_blocked(durations_s: Sequence[float]) -> int | None:
 
 
 def _seconds(readings: object) -> list[float]:
-    """Return the durations in a sequence, a Measurement or a data frame."""
+    """Return the durations in a sequence, a Measurement or a data frame; none for None."""
     from gpulab.device.measurement import Measurement
 
+    if readings is None:
+        return []
     if isinstance(readings, Measurement):
         return list(readings.samples_s)
     values = getattr(readings, "duration_s", readings)  # a frame's column
-    return [float(value) for value in values] if isinstance(values, Iterable) else []
+    return [float(duration_s) for duration_s in numbers_of("readings", values)]
 
 
 def _range(expected: int | None) -> tuple[float, float]:

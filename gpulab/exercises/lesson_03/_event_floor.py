@@ -1,19 +1,11 @@
 """Recorded readings of events around kernels, and the judge for the difference between them."""
 
-from dataclasses import dataclass
+from math import inf
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gpulab.core.errors import InvalidOptionError
 from gpulab.core.units import format_time
-from gpulab.exercises._fields import SECONDS, Fields
-from gpulab.exercises.answers import (
-    FORGOT_UNITS,
-    MALFORMED,
-    Diagnosis,
-    ReadingsJudge,
-    read_number,
-)
+from gpulab.exercises.answers import Diagnosis, Duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,70 +33,6 @@ def floor_readings() -> "pd.DataFrame":
     return frame.assign(source="recorded", device_name="NVIDIA H200")
 
 
-@dataclass(frozen=True, slots=True)
-class EventFloor(ReadingsJudge):
-    """A judge for the typical difference between a pair of events and the kernel between them."""
-
-    how: str = (
-        'Answer in seconds, or as text with a unit, for example "12.5 µs". If you have measured '
-        "your own frame with kernel_s and pair_s, pass it as readings=."
-    )
-    fields: Fields = SECONDS
-    # The median and the mean of the floors are within 10 % of each other.
-    tolerance: float = 0.1
-
-    def judge_by(self, answer: object, readings: object) -> Diagnosis | str:
-        """Judge a duration."""
-        number_s = read_number(answer)
-        if number_s is None:
-            return MALFORMED
-        empty_s, pairs_s, floors_s = _split(readings)
-        floor_s = median(floors_s)
-        # Rounded to two digits, and not below the smallest floor, which the message names.
-        if self._near(number_s, floor_s) and number_s >= 0.98 * min(floors_s):
-            return _SUBTRACT.format(format_time(min(floors_s)), format_time(max(floors_s)))
-        diagnosis = self._recognise(number_s, floor_s, empty_s, pairs_s)
-        return diagnosis or (_SMALL if number_s < floor_s else _LARGE)
-
-    def _near(self, number_s: float, expected_s: float) -> bool:
-        return abs(number_s - expected_s) <= self.tolerance * abs(expected_s)
-
-    def _recognise(
-        self, number_s: float, floor_s: float, empty_s: list[float], pairs_s: list[float]
-    ) -> Diagnosis | None:
-        # Units come first: a number of microseconds would otherwise be taken for a ratio.
-        if any(self._near(number_s * scale, floor_s) for scale in (1e-6, 1e-3)):
-            return FORGOT_UNITS
-        if any(self._near(number_s, value_s) for value_s in empty_s):
-            return _EMPTY
-        # 1 %, because the number was copied from the table. More could take a floor for a reading.
-        if any(abs(number_s - value_s) <= 0.01 * value_s for value_s in pairs_s):
-            return _READING
-        # No floor is a second long, and every ratio of these columns is above 1.
-        return _RATIO if number_s > 1 else None
-
-
-def _split(readings: Any) -> tuple[list[float], list[float], list[float]]:  # noqa: ANN401  # a frame, if it is one
-    """Return the readings of empty pairs, those of pairs around a kernel, and their floors."""
-    rows: list[tuple[str, float, float]] = list(_FLOOR_ROWS)
-    if readings is not None:
-        columns = {"kernel_s", "pair_s"} - set(getattr(readings, "columns", ()))
-        if columns or not (readings["kernel_s"] > 0).any():
-            raise InvalidOptionError(
-                "readings must be a frame with kernel_s and pair_s, and a kernel in some row"
-            )
-        rows = [("", *pair) for pair in readings[["kernel_s", "pair_s"]].to_numpy().tolist()]
-    empty_s = [pair_s for _, kernel_s, pair_s in rows if kernel_s == 0]
-    kernels = [(kernel_s, pair_s) for _, kernel_s, pair_s in rows if kernel_s > 0]
-    floors_s = [pair_s - kernel_s for kernel_s, pair_s in kernels]
-    return empty_s, [pair_s for _, pair_s in kernels], floors_s
-
-
-_SUBTRACT = (
-    "The difference hardly depends on how long the kernel takes, so it belongs to the pair. It "
-    "is not quite the same for every kernel: in these rows it lies between {} and {}. So "
-    "gpulab.measure finds the floor of your own work and subtracts it: calibrated events."
-)
 _EMPTY = Diagnosis(
     "empty-pair",
     "You took the empty pair. With a kernel between them, the events also wait for its start and "
@@ -122,7 +50,34 @@ _RATIO = Diagnosis(
 )
 _SMALL = Diagnosis(
     "too-small",
-    "Too small: subtract kernel_s from pair_s, row by row, and take the median. If you measured "
-    "on your own GPU, pass your frame as readings=.",
+    "Too small: subtract kernel_s from pair_s, row by row, and take the median.",
 )
 _LARGE = Diagnosis("too-large", "Too large: subtract kernel_s from pair_s, row by row.")
+
+_EMPTY_S = _FLOOR_ROWS[0][2]
+_FLOORS_S = [pair_s - kernel_s for _, kernel_s, pair_s in _FLOOR_ROWS if kernel_s]
+_FLOOR_S = median(_FLOORS_S)
+
+EVENT_FLOOR = Duration(
+    right_s=_FLOOR_S,
+    why="The difference hardly depends on how long the kernel takes, so it belongs to the pair. "
+    "It is not quite the same for every kernel: in these rows it lies between "
+    f"{format_time(min(_FLOORS_S))} and {format_time(max(_FLOORS_S))}. So gpulab.measure finds "
+    "the floor of your own work and subtracts it: calibrated events.",
+    wrong=(
+        (0.9 * _EMPTY_S, 1.1 * _EMPTY_S, _EMPTY),
+        # 1 %, because the number was copied from the table. More could take a floor for a reading.
+        *(
+            (0.99 * pair_s, 1.01 * pair_s, _READING)
+            for _, kernel_s, pair_s in _FLOOR_ROWS
+            if kernel_s
+        ),
+        # No floor is a second long, and every ratio of these columns is above 1.
+        (1.0, inf, _RATIO),
+        (-inf, _FLOOR_S, _SMALL),
+    ),
+    otherwise=_LARGE,
+    tolerance=0.09,  # the mean of the floors is 4 % above their median
+    # Rounded to two digits, and not below the smallest floor, which the message names.
+    least_s=0.98 * min(_FLOORS_S),
+)

@@ -8,7 +8,7 @@ from gpulab.exercises.answers import (
     TimerFunction,
     TimerReading,
 )
-from gpulab.exercises.lesson_03._event_floor import EventFloor, floor_readings
+from gpulab.exercises.lesson_03._event_floor import EVENT_FLOOR, floor_readings
 
 _HALF = 0.5  # a reading below half of the work cannot contain the work
 
@@ -112,7 +112,7 @@ FLOOR = Exercise(
     "Each row is one kernel: its own time by the driver's records (kernel_s), and the reading of "
     "a pair of events around it (pair_s). Recorded on an NVIDIA H200. By how much does a pair "
     "typically read more than the kernel?",
-    EventFloor(),
+    EVENT_FLOOR,
     hints=(
         "What hardly changes from row to row: the ratio of the columns, or their difference?",
         "One row has no kernel at all. Leave it out, and take the median of the others.",

@@ -2,7 +2,7 @@
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Diagnosis, Table
-from gpulab.exercises.lesson_04._one_number import OneNumber
+from gpulab.exercises.lesson_04._one_number import ONE_NUMBER_JUDGE
 from gpulab.exercises.lesson_04._steady_rule import SteadyRule
 from gpulab.exercises.lesson_04.traces import calls, samples
 
@@ -156,7 +156,7 @@ ONE_NUMBER = Exercise(
     "04.one-number",
     "Thirteen calls of the same work. In two of them the host was disturbed. How long does a call "
     "take? Give the number that the two outliers cannot move.",
-    OneNumber(),
+    ONE_NUMBER_JUDGE,
     hints=(
         "The mean adds up all samples, and the outliers too.",
         "Use numpy.median, or sort the samples and take the seventh.",

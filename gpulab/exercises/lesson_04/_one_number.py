@@ -1,54 +1,13 @@
-"""The judge for one number that summarises samples with two outliers."""
+"""The judge for one number that summarises samples with two outliers: the median is right."""
 
-from dataclasses import dataclass
-from math import isclose
 from statistics import fmean, median
 
-from gpulab.exercises._fields import SECONDS, Fields
-from gpulab.exercises.answers import (
-    FORGOT_UNITS,
-    MALFORMED,
-    AnswerJudge,
-    Diagnosis,
-    agrees,
-    read_number,
-)
+from gpulab.exercises.answers import Diagnosis, Duration
 from gpulab.exercises.lesson_04.traces import SAMPLES_S
 
 _SAME = 1e-3  # relative; the mistakes differ by more
 
-
-@dataclass(frozen=True, slots=True)
-class OneNumber(AnswerJudge):
-    """A judge for one number that summarises samples with two outliers: the median is right."""
-
-    how: str = 'Answer in seconds, or as text with a unit, for example "12.5 µs".'
-    fields: Fields = SECONDS
-
-    def judge(self, answer: object) -> Diagnosis | str:
-        """Judge a duration."""
-        number_s = read_number(answer)
-        if number_s is None:
-            return MALFORMED
-        middle_s = median(SAMPLES_S)
-        if agrees(number_s, middle_s, _SAME):
-            return _MEDIAN
-        if any(agrees(number_s * scale, middle_s, _SAME) for scale in (1e-6, 1e-3)):
-            return FORGOT_UNITS
-        known = (
-            diagnosis
-            for diagnosis, value_s in _OTHERS
-            if isclose(number_s, value_s, rel_tol=_SAME)
-        )
-        return next(known, _NO_MEDIAN)
-
-
-_MEDIAN = (
-    "Half of the calls took longer, half took less. How long the two outliers took does not "
-    "matter: they could be a second each. The mean is seven times as long, and no call took it."
-)
-_NO_MEDIAN = Diagnosis("no-median", "Sort the thirteen samples and take the one in the middle.")
-_OTHERS = (
+_MISTAKES = (
     (
         Diagnosis(
             "mean",
@@ -90,4 +49,15 @@ _OTHERS = (
         ),
         SAMPLES_S[len(SAMPLES_S) // 2],
     ),
+)
+
+ONE_NUMBER_JUDGE = Duration(
+    right_s=median(SAMPLES_S),
+    why="Half of the calls took longer, half took less. How long the two outliers took does not "
+    "matter: they could be a second each. The mean is seven times as long, and no call took it.",
+    wrong=tuple(
+        ((1 - _SAME) * time_s, (1 + _SAME) * time_s, diagnosis) for diagnosis, time_s in _MISTAKES
+    ),
+    otherwise=Diagnosis("no-median", "Sort the thirteen samples and take the one in the middle."),
+    tolerance=_SAME,
 )

@@ -8,15 +8,15 @@ _N_CALLS = 10
 
 
 def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
-    (said,), (came_out,) = drawn.values(), was.values()
+    (guess,), (outcome,) = drawn.values(), was.values()
     return (
         Term(
             "The first call over the last",
-            _first_over_last(said),
-            _first_over_last(came_out),
+            _first_over_last(guess),
+            _first_over_last(outcome),
             "times",
         ),
-        Term("The last call", said[1][-1] if said[1] else None, came_out[1][-1], "s"),
+        Term("The last call", guess[1][-1] if guess[1] else None, outcome[1][-1], "s"),
     )
 
 

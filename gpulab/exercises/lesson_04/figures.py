@@ -22,7 +22,6 @@ from gpulab.figures import (
     log_axis,
     looks,
     marks,
-    need,
     only_labels,
     source_of,
     unit_of,
@@ -118,11 +117,11 @@ class _Histograms(_Loops):
 
     @property
     def title(self) -> str:
-        said = []
+        ratios = []
         for name, part in self.parts:
             ratio = part["duration_s"].max() / part["duration_s"].min()
-            said.append(f"{format_ratio(ratio)} ({name})")
-        return f"The slowest call takes {', '.join(said)} times as long as the shortest"
+            ratios.append(f"{format_ratio(ratio)} ({name})")
+        return f"The slowest call takes {', '.join(ratios)} times as long as the shortest"
 
     @property
     def words(self) -> str:
@@ -149,7 +148,6 @@ def first_uses(record: "pd.DataFrame", ax: "Axes") -> "Axes":
 
     The columns are ``what``, ``first_s`` and ``second_s``.
     """
-    need(record, ("what", "first_s", "second_s"))
     scale, unit = unit_of([*record["first_s"], *record["second_s"]])
     rows = np.arange(len(record))
     first, second = record["first_s"] / scale, record["second_s"] / scale

@@ -111,10 +111,10 @@ def _lines_of(command: Sequence[str]) -> Generator[str, None, None]:
         finally:
             process.kill()  # has no effect on a process that has ended
         stderr.seek(0)
-        said = stderr.read().strip()
+        message = stderr.read().strip()
     if process.returncode:
         error = subprocess.CalledProcessError(process.returncode, command)
-        error.add_note(f"the new process said: {said}")
+        error.add_note(f"the new process said: {message}")
         raise error
 
 

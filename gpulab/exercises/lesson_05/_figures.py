@@ -13,7 +13,6 @@ from gpulab.figures import (
     finish,
     looks,
     marks,
-    need,
     only_labels,
     source_of,
     unit_of,
@@ -37,9 +36,6 @@ class _Orders(Plot):
 
     record: "pd.DataFrame"
 
-    def __post_init__(self) -> None:
-        need(self.record, ("order", "program", "call", "duration_s"))
-
     @property
     def panels(self) -> "list[tuple[str, pd.DataFrame]]":
         """Name and rows of each order."""
@@ -55,10 +51,10 @@ class _Orders(Plot):
 
     @property
     def title(self) -> str:
-        said = ", then ".join(format_ratio(ratio) for ratio in self.ratios)
+        ratios = ", then ".join(format_ratio(ratio) for ratio in self.ratios)
         a_first, b_first = self.ratios
         finding = "Whichever runs second takes longer" if a_first > 1 > b_first else "Both orders"
-        return f"{finding}: B / A is {said}"
+        return f"{finding}: B / A is {ratios}"
 
     @property
     def words(self) -> str:

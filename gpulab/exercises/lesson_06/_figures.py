@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpulab import device
+from gpulab.exercises._lines import LinesBySeries
 from gpulab.figures import INK, MUTED, Figure
 from gpulab.gpus import by_driver_name
 
@@ -31,21 +32,25 @@ def plot_speeds(sizes_mib: Sequence[float], bytes_per_s: Mapping[str, Sequence[f
     gpu = device.current()
     spec = by_driver_name(gpu.name)
     speeds = pd.DataFrame(bytes_per_s) / _GIGA
-    said = [f"{name}: from {s.min():,.0f} to {s.max():,.0f} GB/s." for name, s in speeds.items()]
+    sentences = [
+        f"{name}: from {s.min():,.0f} to {s.max():,.0f} GB/s." for name, s in speeds.items()
+    ]
     # Only of the first series: a cold kernel can come out a little above the memory, because a
     # part of its result is still in the cache when it ends.
     first = speeds.iloc[:, 0]
     title = f"{first.name} reaches {first.max():,.0f} GB/s"
     if spec is not None:
         memory = spec.bandwidth_bytes_per_s / _GIGA
-        said.append(f"The memory: {memory:,.0f} GB/s.")
+        sentences.append(f"The memory: {memory:,.0f} GB/s.")
         above = [size for size, speed in zip(sizes_mib, first, strict=True) if speed > memory]
         title = "Nothing is faster than the memory"
         if above:
             sizes = f"From {min(above):g} to {max(above):g} MiB"
             title = f"{sizes}, a {first.name} kernel is faster than the memory can be"
     speeds.insert(0, "working_set_mib", sizes_mib)
-    return plots.draw(_speeds, speeds, title=title, alt="\n".join(said), source=gpu, spec=spec)
+    return plots.draw(
+        _speeds, speeds, title=title, alt="\n".join(sentences), source=gpu, spec=spec
+    )
 
 
 def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "Axes":
@@ -71,13 +76,12 @@ def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "A
     return ax
 
 
-def draw_shares(record: "pd.DataFrame", column: str, *, title: str) -> Figure:
+def draw_shares(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
     """Return a figure of a share in percent, such as ``from_memory_percent``, for each work.
 
-    ``record`` has the readings of ``06.staircase``.
+    ``record`` has the readings of ``06.staircase``, and ``label`` says of what the share is.
     """
-    from gpulab.views import plots
-
-    shares = record.pivot_table(column, "working_set_mib", "work", sort=False)
-    origin = record[["source", "device_name"]].iloc[0]
-    return plots.line(shares.add_suffix("_percent").reset_index().assign(**origin), title=title)
+    shares = record.assign(series=record["work"])
+    return LinesBySeries(
+        shares, "working_set_mib", column, "working set (MiB)", f"{label} (%)", title
+    ).figure()

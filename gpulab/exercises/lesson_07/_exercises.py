@@ -2,7 +2,6 @@
 
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import BenchmarkJudge, Choice, Diagnosis, Table
-from gpulab.exercises.lesson_07._captured_lines import CapturedLines
 from gpulab.exercises.lesson_07._graph_replay import GraphReplay
 from gpulab.exercises.lesson_07._host_lead import HeadStart
 
@@ -206,32 +205,23 @@ GRAPH_IT = Exercise(
 )
 
 _WHAT_HAPPENS = ("runs", "raises", "frozen", "raises", "runs", "frozen", "raises", "runs")
-_PYTHON_ONCE = (
+_PYTHON_ONCE = Diagnosis(
+    "python-is-not-replayed",
     "Python runs once, at the capture. A replay repeats kernels with the arguments that they had "
     "then; it does not look at Python's numbers, counters, lists or names again, and nothing "
-    "warns you. A value that must change belongs in a tensor on the GPU."
+    "warns you. A value that must change belongs in a tensor on the GPU.",
 )
-_NEEDS_A_VALUE = (
+_NEEDS_A_VALUE = Diagnosis(
+    "needs-a-value",
     "During a capture no kernel has run, so no value exists on the GPU. A line fails if the host "
     "needs such a value: to print it, to branch on it, to copy it into pageable memory, or to "
-    "know how many elements a result has."
+    "know how many elements a result has.",
 )
-_GPU_WORK = (
+_GPU_WORK = Diagnosis(
+    "gpu-work",
     "Kernels and new tensors are work of the GPU. New tensors get memory that belongs to the "
-    "graph. The state of the random generator is passed to each replay."
+    "graph. The state of the random generator is passed to each replay.",
 )
-_PRINCIPLES = {
-    "python-is-not-replayed": _PYTHON_ONCE,
-    "needs-a-value": _NEEDS_A_VALUE,
-    "gpu-work": _GPU_WORK,
-    "wrong-word": "For each line ask in this order: does the host need a value from the GPU "
-    "(raises)? Does only Python do something (frozen)? Or is it work of the GPU (runs)?",
-}
-
-
-def _principle(code: str) -> Diagnosis:
-    return Diagnosis(code, _PRINCIPLES[code])
-
 
 CAPTURABLE = Exercise(
     "07.capturable",
@@ -239,7 +229,7 @@ CAPTURABLE = Exercise(
     "times. 'runs': every replay does what the line says. 'raises': the capture fails. 'frozen': "
     "no error, but each replay repeats what the line did at the capture. Write down your reason "
     "for each line; the check says how many are right, not which ones.",
-    CapturedLines(
+    Table(
         right=dict(zip("abcdefgh", _WHAT_HAPPENS, strict=True)),
         why="A line that needs a value from the GPU raises: item(), a mask that decides on a "
         "shape, a copy to pageable memory. What only Python does is frozen: numbers, "
@@ -247,24 +237,19 @@ CAPTURABLE = Exercise(
         "each replay draws new random numbers.",
         allowed=(("runs", "raises", "frozen"),),
         wrong={
-            **{
-                (key, word): _principle("needs-a-value")
-                for key in "bdg"
-                for word in ("runs", "frozen")
-            },
-            **{
-                (key, word): _principle("python-is-not-replayed")
-                for key in "cf"
-                for word in ("runs", "raises")
-            },
-            **{
-                (key, word): _principle("gpu-work")
-                for key in "aeh"
-                for word in ("raises", "frozen")
-            },
+            **{(key, word): _NEEDS_A_VALUE for key in "bdg" for word in ("runs", "frozen")},
+            **{(key, word): _PYTHON_ONCE for key in "cf" for word in ("runs", "raises")},
+            **{(key, word): _GPU_WORK for key in "aeh" for word in ("raises", "frozen")},
         },
-        otherwise=(_principle("wrong-word"),),
-        principles=_PRINCIPLES,
+        otherwise=(
+            Diagnosis(
+                "wrong-word",
+                "For each line ask in this order: does the host need a value from the GPU "
+                "(raises)? Does only Python do something (frozen)? Or is it work of the GPU "
+                "(runs)?",
+            ),
+        ),
+        counts_only=True,
     ),
     hints=(
         "Which lines could not go on without a value that the GPU has not computed yet?",

@@ -104,7 +104,7 @@ FIVE_WAITS = Exercise(
         allowed=(_WAITED, _AFTER),
         wrong={
             **dict.fromkeys(
-                ((name, said) for name in _LINES[3:5] for said in _WAITED[1:]), _GPU_SIDE
+                ((name, word) for name in _LINES[3:5] for word in _WAITED[1:]), _GPU_SIDE
             ),
             ("y.item", "none"): _ITEM_WAITS,
             ("marker.synchronize", "ab"): _MARKER,
@@ -112,7 +112,7 @@ FIVE_WAITS = Exercise(
             ("left.synchronize", "abc"): _ONE_STREAM,
             ("y.item", "abc"): _ONE_STREAM,
             ("y.item", "after abc"): _ONE_STREAM,
-            **dict.fromkeys(((name, said) for name in _LINES for said in _AFTER[:3]), _OWN_QUEUE),
+            **dict.fromkeys(((name, word) for name in _LINES for word in _AFTER[:3]), _OWN_QUEUE),
             **dict.fromkeys(((name, "after c") for name in _LINES[:3]), _LAUNCHED_LATE),
         },
         otherwise=(

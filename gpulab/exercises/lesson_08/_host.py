@@ -56,8 +56,8 @@ def host_times(
             returned = call()
             host_s = time.perf_counter() - start_s
             torch.cuda.synchronize()
-            shown = "" if torch.is_tensor(returned) else str(returned)
-            rows[name] = (host_s, time.perf_counter() - start_s, shown)
+            text = "" if torch.is_tensor(returned) else str(returned)
+            rows[name] = (host_s, time.perf_counter() - start_s, text)
     return pd.DataFrame.from_dict(rows, orient="index", columns=["host_s", "done_s", "returned"])
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
 from gpulab import device
 from gpulab.core.torch_private import spin
 from gpulab.core.units import counted, format_time
-from gpulab.exercises._gpu_work import stopwatch_s
+from gpulab.exercises._gpu_work import device_s, stopwatch_s
 from gpulab.gpus.provenance import device_label
 from gpulab.happens_before import Hazard
 from gpulab.tracing.trials import Trial, WatchedWork, tried
@@ -17,7 +18,6 @@ N_STEPS = 40
 # A batch has 8 MiB, which take 0.15 ms over a link of 55 GB/s. The host writes only the head of a
 # batch: filling all of it would take longer than the copy and hide the overlap.
 N_ELEMENTS, N_HEAD = 1 << 20, 1 << 12
-_HEAD_START_CYCLES = 20_000_000  # 10 ms at 1,980 MHz; Python launches all steps in a fifth of that
 COMPUTE_CYCLES = 500_000
 
 PipelineFunction = Callable[..., object]
@@ -175,34 +175,14 @@ class _Bench:
     def apart_s(self) -> tuple[float, float]:
         """Return the seconds of all copies alone and of all computing alone; then reset."""
         slot = self.slots[0]
-
-        def copy(_step: int) -> None:
-            slot.on_device.copy_(slot.pinned, non_blocking=True)
-
-        def compute(step: int) -> None:
-            self.compute(slot.on_device, step)
-
-        for step in range(2):  # the first calls are slow
-            copy(step)
-            compute(step)
-        copies_s, computes_s = (self.on_device_s(work) for work in (copy, compute))
+        copy = partial(slot.on_device.copy_, slot.pinned, non_blocking=True)
+        compute = partial(self.compute, slot.on_device, 0)
+        copies_s, computes_s = (
+            self.n_steps * device_s(work, self.n_steps, n_warmup=2) for work in (copy, compute)
+        )
         self.results.zero_()
         torch.cuda.synchronize()
         return copies_s, computes_s
-
-    def on_device_s(self, work: Callable[[int], None]) -> float:
-        """Return the seconds of the work of all steps between two events.
-
-        A spinning kernel gives the host a head start, so that the time contains no launch.
-        """
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
-        spin(_HEAD_START_CYCLES)
-        start.record()
-        for step in range(self.n_steps):
-            work(step)
-        end.record()
-        end.synchronize()
-        return float(start.elapsed_time(end)) / 1e3
 
     def n_wrong(self) -> int:
         expected = torch.arange(1.0, self.n_steps + 1, dtype=torch.float64)

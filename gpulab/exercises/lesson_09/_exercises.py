@@ -5,11 +5,19 @@ from typing import TYPE_CHECKING
 from gpulab.exercises._exercise import Exercise
 from gpulab.exercises.answers import Choice, Diagnosis, Quantities, Table
 from gpulab.exercises.lesson_09._break_even import BREAK_EVEN
-from gpulab.exercises.lesson_09._read_off import ReadOff
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+_OTHER_LINK = Diagnosis(
+    "another-link", "That is the crossing over another link. Look at “Link” once more."
+)
+# What the shipped recording of an H200 shows: the crossing over each link, the one of the two
+# fitted lines, and the one without copies.
+_CROSSINGS = {"n_pcie3": 678.1, "n_pcie5": 255.5, "n_nvlink": 242.8}
+_FROM_LINES = {"n_pcie3": 547.0, "n_pcie5": 323.0, "n_nvlink": 267.3}
+_WITHOUT_COPIES = 178.1
 
 READ_OFF = Exercise(
     "09.read-off",
@@ -17,7 +25,50 @@ READ_OFF = Exercise(
     "back to it: copies “both”. Find with the explorer: what is the smallest n for which the H200 "
     "is faster than the 16 cores beside it, over PCIe 3 (n_pcie3), over PCIe 5 (n_pcie5) and over "
     "NVLink (n_nvlink)?",
-    ReadOff(),
+    Quantities(
+        right=_CROSSINGS,
+        why="Between the slowest and the fastest of these links the rate differs by a factor of "
+        "almost 30, and n by less than 3. Small copies cost mostly their fixed cost, which no "
+        "cable changes.",
+        wrong=(
+            *(
+                (
+                    link,
+                    _WITHOUT_COPIES,
+                    Diagnosis(
+                        "without-transfers",
+                        "That is the crossing without copies. Press “both” at “Copies”: the "
+                        "question is about inputs that come from the host and a result that goes "
+                        "back.",
+                    ),
+                )
+                for link in _CROSSINGS
+            ),
+            *(
+                (
+                    link,
+                    size,
+                    Diagnosis(
+                        "from-the-lines",
+                        "That is where the two fitted lines cross. The title of the explorer "
+                        "names the crossing of the measured curves.",
+                    ),
+                )
+                for link, size in _FROM_LINES.items()
+            ),
+            *(
+                (link, size, _OTHER_LINK)
+                for link in _CROSSINGS
+                for other, size in _CROSSINGS.items()
+                if other != link
+            ),
+        ),
+        otherwise=Diagnosis(
+            "unexplained",
+            "the explorer shows another n. Choose matmul, float32, both recorded machines, copies "
+            "“both” and this link; the title names the crossing.",
+        ),
+    ),
     hints=(
         "Press “both” at “Copies” first. The buttons of “Link” work then.",
         "By code: explorer.choose(transfers='both', link='PCIe 5'), then print(explorer).",

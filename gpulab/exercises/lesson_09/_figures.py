@@ -91,11 +91,11 @@ class _Crossings(Plot):
         names = list(dict.fromkeys(self.record["operation"]))
         parts = [part for _, part in self.record.groupby("series", sort=False)]
         for index, (part, marker) in enumerate(zip(parts, _MARKERS, strict=False)):
-            shown = part[part["size_kib"].notna()]
+            known = part[part["size_kib"].notna()]
             # Move the series of a row apart, so that their intervals do not cover each other.
             aside = _APART * (index - (len(parts) - 1) / 2)
-            shown = shown.assign(row=[names.index(name) + aside for name in shown["operation"]])
-            self._draw_series(ax, shown, str(part["series"].iloc[0]), marker)
+            known = known.assign(row=[names.index(name) + aside for name in known["operation"]])
+            self._draw_series(ax, known, str(part["series"].iloc[0]), marker)
         self._name_signs(ax)
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.5, -0.5)
@@ -105,17 +105,17 @@ class _Crossings(Plot):
         x_label = "inputs and results at the crossing (KiB)"
         return finish(ax, "Dot plot", x_label, "", legend=False)
 
-    def _draw_series(self, ax: "Axes", shown: "pd.DataFrame", name: str, marker: str) -> None:
+    def _draw_series(self, ax: "Axes", crossings: "pd.DataFrame", name: str, marker: str) -> None:
         signs = self._signs(marker)
-        size = shown["size_kib"]
-        reach = [size - shown["low_kib"], shown["high_kib"] - size]
+        size = crossings["size_kib"]
+        reach = [size - crossings["low_kib"], crossings["high_kib"] - size]
         bars = {"fmt": "none", "ecolor": signs["color"], "capsize": 3, "elinewidth": 1.2}
-        ax.errorbar(size, shown["row"], xerr=reach, **bars)
+        ax.errorbar(size, crossings["row"], xerr=reach, **bars)
         for kind, mark in {"once": marker, **_EDGES}.items():
-            chosen = shown[shown["kind"] == kind]
+            chosen = crossings[crossings["kind"] == kind]
             label = name if kind == "once" else None
             ax.plot(chosen["size_kib"], chosen["row"], label=label, **signs | {"marker": mark})
-        for _, often in shown[shown["kind"] == "several"].groupby("row"):
+        for _, often in crossings[crossings["kind"] == "several"].groupby("row"):
             ax.plot(often["size_kib"], often["row"], **signs | {"linestyle": ":"})
 
     def _name_signs(self, ax: "Axes") -> None:
@@ -159,10 +159,8 @@ def causes(records: Iterable[Crossover]) -> "pd.DataFrame":
     return pd.DataFrame(rows).set_index("operation").sort_values("crossing (KiB)")
 
 
-def short(crossing: Crossing | None) -> str:
+def short(crossing: Crossing) -> str:
     """Return a crossing as a short text, for a column of a table."""
-    if crossing is None:
-        return "no line"
     return _SHORT.get(crossing.kind, str(crossing))
 
 
@@ -173,7 +171,7 @@ def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, 
     low = size if crossing.low is None else max(crossing.low, crossing.first)
     high = size if crossing.high is None else min(crossing.high, crossing.last)
     several = crossing.kind == "several"
-    places = [(at, at, at) for at in crossing.sizes] if several else [(size, low, high)]
+    points = [(at, at, at) for at in crossing.sizes] if several else [(size, low, high)]
     return [
         {
             "operation": record.workload,
@@ -185,7 +183,7 @@ def _rows(record: Crossover, series: str, crossing: Crossing) -> list[dict[str, 
             "high_kib": _kib(record, end),
             "source": record.gpu.source,
         }
-        for at, begin, end in places
+        for at, begin, end in points
     ]
 
 

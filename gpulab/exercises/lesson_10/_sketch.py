@@ -12,10 +12,10 @@ _TWICE = 2.0
 
 
 def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
-    (said,), (came_out,) = drawn.values(), was.values()
+    (guess,), (outcome,) = drawn.values(), was.values()
     return (
-        Term("The smallest addition", _smallest_s(said), _smallest_s(came_out), "s"),
-        Term("Twice as long from", _grows_from(said), _grows_from(came_out), "elements on"),
+        Term("The smallest addition", _smallest_s(guess), _smallest_s(outcome), "s"),
+        Term("Twice as long from", _grows_from(guess), _grows_from(outcome), "elements on"),
     )
 
 

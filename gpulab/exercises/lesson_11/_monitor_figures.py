@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpulab import device
 from gpulab.device.clocks import Reading
-from gpulab.figures import Figure, Plot, finish, look_of, marks, need, source_of
+from gpulab.figures import Figure, Plot, finish, look_of, marks, source_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +31,6 @@ class _UtilAndPower(Plot):
     """GPU-Util and power of several programs, as two bars for each."""
 
     record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("program", _UTIL, _POWER, "power_w"))
 
     @property
     def title(self) -> str:
@@ -64,9 +61,9 @@ class _UtilAndPower(Plot):
             (_POWER, "power {:.0f} % of its limit", "kernel", _BAR / 2),
         ):
             look = look_of(role)
-            places = [row + shift for row in rows]
+            heights = [row + shift for row in rows]
             values = self.record[column]
-            bars = ax.barh(places, values, _BAR, color=look.colour, hatch=look.hatch)
+            bars = ax.barh(heights, values, _BAR, color=look.colour, hatch=look.hatch)
             ax.bar_label(bars, [text.format(value) for value in values], padding=4)
         ax.set_yticks(list(rows), self.record["program"])
         ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -99,9 +96,6 @@ class _MonitorPanels(Plot):
     """A panel for each program and each of four columns of its monitor."""
 
     record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("program", "second", *(column for column, *_ in _ROWS)))
 
     @property
     def title(self) -> str:

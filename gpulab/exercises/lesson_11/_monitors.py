@@ -25,8 +25,8 @@ def monitors() -> "pd.DataFrame":
     label = device_label(recorded["device_name"], "recorded")
     rows = [
         {"program": letter, "second": second, **row, "source": label}
-        for letter, shown in recorded["rows"].items()
-        for second, row in enumerate(shown, start=1)
+        for letter, seconds in recorded["rows"].items()
+        for second, row in enumerate(seconds, start=1)
     ]
     return pd.DataFrame(rows)
 

@@ -42,7 +42,7 @@ CASES = (
 )
 
 
-def _said(case: StridedRead) -> str:
+def _otherwise(case: StridedRead) -> str:
     n, stride, size_bytes = case
     return (
         f"For n={n}, stride={stride}, size_bytes={size_bytes} it is {sectors(*case)}: in which "
@@ -107,5 +107,5 @@ SECTORS_JUDGE = CaseFunction(
             ),
         ),
     ),
-    otherwise=_said,
+    otherwise=_otherwise,
 )
