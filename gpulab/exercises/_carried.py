@@ -7,12 +7,12 @@ import textwrap
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 
+from gpulab.core import shell
 from gpulab.core.errors import NotebookError, UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.exercises import _html
 from gpulab.exercises.journal import Version, journal, now, versions_of
-from gpulab.figures import widgets
 from gpulab.lessons import notebooks_folder
 
 IDS = tuple(f"{number:02}.benchmark" for number in range(1, 9))
@@ -70,9 +70,9 @@ def continue_from(exercise_id: str) -> Carried:
     version, said = _version(exercise_id)
     code = f'{version.rstrip()}\n\n\nexercises.check("{exercise_id}", benchmark)'
     # What the learner wrote below this call must not be lost.
-    is_placed = widgets.is_watched() and _is_alone(widgets.cell_code())
+    is_placed = shell.is_watched() and _is_alone(shell.cell_code())
     if is_placed:
-        widgets.replace_cell(code)
+        shell.replace_cell(code)
     return Carried(code, said, is_placed)
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import visible
 from gpulab.core.requirements import NAME
-from gpulab.figures import check_frame
 from gpulab.gpus import MEASURED
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
-from gpulab.roofline._table import table
+from gpulab.roofline._table import check_table, table
 from gpulab.workloads.sweeps import HasPoints, Point
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Chart:
 
     def __post_init__(self) -> None:
         CEILINGS.check(ceilings=self.ceilings)
-        check_frame("table", self.table)
+        check_table(self.table)
 
     @property
     def arithmetics(self) -> tuple[str, ...]:

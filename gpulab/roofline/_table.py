@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab import gpus
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import visible_row
-from gpulab.core.requirements import TEXT
-from gpulab.figures import check_frame
+from gpulab.core.requirements import TEXT, instance_of
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._kernel_model import private_gpu_entered
@@ -100,7 +99,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    check_frame("table", table)
+    check_table(table)
     TEXT.or_none.check(by=by)
     if by is not None and by not in table.columns:
         raise InvalidOptionError(f"by={by!r}; the table has {', '.join(table.columns)}")
@@ -118,6 +117,13 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
                 figures = (len(error), size.median(), size.quantile(_P90), error.median())
                 rows.append({by or "": name, **dict(zip(names, (model, *figures), strict=True))})
     return pd.DataFrame(rows, columns=names if by is None else [by, *names])
+
+
+def check_table(table: object) -> None:
+    """Raise `InvalidOptionError` unless it is a frame of pandas."""
+    import pandas as pd
+
+    instance_of(pd.DataFrame, "a frame of pandas").check(table=table)
 
 
 def _is_comparable(point: Point) -> bool:

@@ -198,6 +198,4 @@ def _threads(state: CrossoverState) -> tuple[int | None, ...]:
 
 def _on_here(state: CrossoverState) -> int | None:
     """Return the threads for this machine, which may have fewer than the recorded CPU."""
-    if state.n_threads is None or state.cpu == HERE:
-        return state.n_threads
-    return min(state.n_threads, os.cpu_count() or 1)
+    return None if state.n_threads is None else min(state.n_threads, os.cpu_count() or 1)

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
+from gpulab.core import shell
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
@@ -221,7 +222,7 @@ class Explorer(Generic[State]):
         from IPython.display import display
 
         display(self._shown(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
-        if widgets.is_watched():
+        if shell.is_watched():
             self.widget.view = {"mark": self._mark}
             display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
@@ -237,7 +238,7 @@ class Explorer(Generic[State]):
     def _still(self) -> str:
         """Return the HTML that a page shows which runs no script."""
         # A figure takes a second, which a reader at a front end would wait for.
-        if not widgets.is_watched():
+        if not shell.is_watched():
             with suppress(GpulabError):  # nothing to draw
                 return str(self.figure()._repr_mimebundle_()["text/html"])
         return "".join(f"<p>{clean(line)}</p>" for line in str(self).splitlines())

@@ -20,6 +20,7 @@ from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
 from gpulab.roofline import MODELS, Ceilings, Chart, errors
 from gpulab.views import plots
+from gpulab.views.explorers._prediction_plot import PredictionPlot
 from gpulab.views.explorers._roofline_points import (
     ceilings_for,
     listed,
@@ -172,7 +173,7 @@ class RooflineModel:
         source = _short_name(side)
         if state.view == ROOFLINE:
             return plots.roofline(Chart(side.ceilings, rows), source=source)
-        return plots.predicted_against_measured(_named(rows, state.model), source=source)
+        return PredictionPlot(_named(rows, state.model)).figure(source=source)
 
     def base_numbers(self) -> dict[str, Any]:
         """Return names and units, and the recorded points and roofs."""

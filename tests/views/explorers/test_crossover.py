@@ -121,6 +121,7 @@ def test_nothing_measured_says_what_to_do() -> None:
         with pytest.raises(InvalidOptionError, match="No times of add"):
             refused()
     assert explorer.to_frame().empty
+    explorer.close()  # nothing was shown or measured
 
 
 def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None:

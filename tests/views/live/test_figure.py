@@ -126,6 +126,8 @@ def test_an_empty_trace_and_an_unknown_reason_are_refused() -> None:
     assert (
         str(unknown.value) == "stopped_by='bored'; it must be '' or one of interrupt, stop, error"
     )
+    with pytest.raises(InvalidOptionError, match=r"^stopped_by='bored'"):
+        live.Series((1.0,), stopped_by="bored")
 
 
 @pytest.mark.parametrize(
