@@ -165,6 +165,7 @@ def test_a_page_contains_no_script_but_its_own(monkeypatch: pytest.MonkeyPatch) 
     """A name from a file cannot end the script that contains it."""
     explorer: Any = crossover_explorer("add")
     monkeypatch.setattr(explorer._model, "base_numbers", lambda: {"name": "</script><b>x"})
+    shown_in(monkeypatch, watched=True)  # no figure
     html = explorer._shown()["text/html"]
     assert html.count("</script>") == 2
     assert len(widgets.page_html("crossover", "", {}, "")) < 200_000
