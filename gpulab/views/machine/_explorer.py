@@ -311,9 +311,8 @@ def machine_explorer(
     Parameters
     ----------
     program
-        The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, a
-        :class:`gpulab.views.machine.MachineProgram`, or the JSON text that ``explorer.save()``
-        wrote.
+        The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, the ``program`` of another
+        explorer, or the JSON text that ``explorer.save()`` wrote.
     challenge
         Name of a challenge to start, e.g. ``"right stopwatch"``.
     **settings
