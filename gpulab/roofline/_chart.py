@@ -9,8 +9,8 @@ from gpulab.core.foreign_text import visible
 from gpulab.core.requirements import NAME
 from gpulab.gpus import MEASURED
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
-from gpulab.roofline._table import check_table, table
-from gpulab.workloads.sweeps import HasPoints, Point
+from gpulab.roofline._table import check_table, is_comparable, table
+from gpulab.workloads.sweeps import HasPoints, Point, points_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,13 +113,14 @@ def chart(
     """
     CEILINGS.check(ceilings=ceilings)
     NAME.check(dtype=dtype)
-    comparable = table(points)
-    of_dtype = comparable[comparable["dtype"] == dtype].reset_index(drop=True)
+    every_point = points_of(points)
+    # Only the points of this type: each prediction for another one would take as long.
+    of_dtype = table([point for point in every_point if point.task.dtype == dtype])
     if of_dtype.empty:
+        known = sorted({point.task.dtype for point in every_point if is_comparable(point)})
         raise InvalidOptionError(
-            f"dtype={dtype!r}, and no point of it can be compared; there are "
-            f"{', '.join(set(comparable['dtype']))}"
-            if len(comparable)
+            f"dtype={dtype!r}, and no point of it can be compared; there are {', '.join(known)}"
+            if known
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )
     device = (ceilings.source, visible(ceilings.device_name))  # as the table has it

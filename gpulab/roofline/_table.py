@@ -73,7 +73,7 @@ def table(
     every_point = points_of(points)
     if ceilings is not None:
         CEILINGS.check(ceilings=ceilings)
-    comparable = [point for point in every_point if _is_comparable(point)]
+    comparable = [point for point in every_point if is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
     rows = [
         visible_row(row)
@@ -126,7 +126,8 @@ def check_table(table: object) -> None:
     instance_of(pd.DataFrame, "a frame of pandas").check(table=table)
 
 
-def _is_comparable(point: Point) -> bool:
+def is_comparable(point: Point) -> bool:
+    """Return whether a point has the time that a GPU took, and nothing else."""
     task = point.task
     is_alone = task.transfers == "none" and task.method in _METHODS
     # The median is 0 for a point with an error, and for work not longer than its floor.
