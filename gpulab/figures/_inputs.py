@@ -29,7 +29,7 @@ def check_words(*, title: object, alt: object, ax_size: object) -> None:
     """Raise `InvalidOptionError` if title, alternative or size are wrong; None is accepted."""
     TEXT.or_none.check(title=title, alt=alt)
     if isinstance(alt, str) and not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what the plot shows")
     _SIZE_IN.or_none.check(ax_size=ax_size)
 
 

@@ -74,7 +74,7 @@ class Explorer(Generic[State]):
         """The line of Python that opens the explorer with these choices, without measurements."""
         first = self._first
         # Your own recordings too, because they are among the options and come first.
-        chosen = [f"recordings={self._model.mine!r}"] if self._model.mine else []
+        chosen = [f"recordings={self._model.own_files!r}"] if self._model.own_files else []
         chosen += [
             f"{choice.name}={getattr(self._state, choice.name)!r}"
             for choice in self.choices
@@ -249,7 +249,7 @@ class Explorer(Generic[State]):
         merge(numbers, self._model.state_numbers(self._state))
         merge(numbers, self._model.own_numbers(self.found))
         first = {choice.name: getattr(self._first, choice.name) for choice in self.choices}
-        known = {"kind": self._model.name, "recordings": self._model.mine}
+        known = {"kind": self._model.name, "recordings": self._model.own_files}
         return {**numbers, **known, "first": first, "state": self._state_numbers()}
 
     def _receive(self, content: Mapping[str, Any]) -> None:
@@ -308,14 +308,14 @@ class Explorer(Generic[State]):
         self.stop()
         before, steps = self._job, self._model.steps(self._state)
         # A stopped job is continued; a complete one is measured again.
-        is_rest = before is not None and before.steps == steps and not before.is_complete
+        goes_on = before is not None and before.steps == steps and not before.is_complete
         # Before the job is replaced, because `found` includes what that job has measured.
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,
             measure_step=self._measure_step,
             report=lambda: self._report(job),
-            n_done=before.n_done if before is not None and is_rest else 0,
+            n_done=before.n_done if before is not None and goes_on else 0,
         )
         return job
 

@@ -108,12 +108,12 @@ class RooflineModel:
 
     name = "roofline"
 
-    def __init__(self, mine: Iterable[str] = ()) -> None:
-        self.mine = tuple(mine)
+    def __init__(self, own_files: Iterable[str] = ()) -> None:
+        self.own_files = tuple(own_files)
         self._listed = lru_cache(maxsize=50)(listed)
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
-        recorded, computed = recorded_choices(self.mine), computed_choices()
+        recorded, computed = recorded_choices(self.own_files), computed_choices()
         with_type = [work.name for work in WORKLOADS.values() if state.dtype in work.dtypes]
         return (
             Selector("view", "menu", (PREDICTION, ROOFLINE)),
@@ -177,7 +177,7 @@ class RooflineModel:
 
     def base_numbers(self) -> dict[str, Any]:
         """Return names and units, and the recorded points and roofs."""
-        recorded = recorded_choices(self.mine)
+        recorded = recorded_choices(self.own_files)
         gpus = {
             choice: gpu_facts(choice) | {"roofs": [], "tables": {}}
             for choice in (*recorded, *computed_choices(), HERE)

@@ -282,12 +282,12 @@ class MachineExplorer:
     def _challenge_view(self) -> dict[str, Any]:
         if not self._challenge:
             return {"challenge": "", "goal": "", "said": "", "tried": []}
-        mine = [each for each in self._tried if each.challenge == self._challenge]
+        attempts = [each for each in self._tried if each.challenge == self._challenge]
         return {
             "challenge": self._challenge,
             "goal": challenge(self._challenge).goal,
             "said": self._judged.said,
-            "tried": [each.said for each in mine],
+            "tried": [each.said for each in attempts],
         }
 
 

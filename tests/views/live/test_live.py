@@ -381,7 +381,7 @@ def test_a_series_must_be_described() -> None:
     """An empty text alternative is refused before anything is measured."""
     with pytest.raises(InvalidOptionError) as error:
         _live.series(rising(2), plots.scaling, title="Rising", alt=" ")
-    assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
+    assert str(error.value) == "alt=' '; say in a sentence what the plot shows"
 
 
 # A ladder
