@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
 
+from gpulab.core import shell
 from gpulab.core.errors import UnknownNameError
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
@@ -14,7 +15,6 @@ from gpulab.exercises import _html
 from gpulab.exercises._entries import Version, now
 from gpulab.exercises._history import versions_of
 from gpulab.exercises._journal import journal
-from gpulab.figures import widgets
 from gpulab.lessons import notebooks_folder
 
 IDS = tuple(f"{number:02}.benchmark" for number in range(1, 9))
@@ -72,9 +72,9 @@ def continue_from(exercise_id: str) -> Carried:
     version, origin = _version(exercise_id)
     code = f'{version.rstrip()}\n\n\nexercises.check("{exercise_id}", benchmark)'
     # What the learner wrote below this call must not be lost.
-    is_placed = widgets.is_watched() and _is_alone(widgets.cell_code())
+    is_placed = shell.is_watched() and _is_alone(shell.cell_code())
     if is_placed:
-        widgets.replace_cell(code)
+        shell.replace_cell(code)
     return Carried(code, origin, is_placed)
 
 

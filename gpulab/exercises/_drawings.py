@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from gpulab import device
+from gpulab.core import shell
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import visible
 from gpulab.core.requirements import NAME, NUMBER, TEXT, Requirement, instance_of, mapping_to
@@ -16,7 +17,6 @@ from gpulab.exercises._drawing_form import DrawingForm
 from gpulab.exercises._entries import Guess, Stroke, now
 from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import read_number
-from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,7 +311,7 @@ class DrawnPrediction:
 
         form = DrawingForm(self)
         # Not _repr_mimebundle_, because the words need an output of their own to be updated in.
-        if widgets.is_watched():
+        if shell.is_watched():
             form.display()
         else:
             display(form.words(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpulab.core import shell
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.units import format_time
 from gpulab.exercises import _html
-from gpulab.figures import widgets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ class Question:
         )
 
     def _ipython_display_(self) -> None:
-        if self._show_form is None or not widgets.is_watched():
+        if self._show_form is None or not shell.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
         self._show_form(self)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpulab.core import shell
 from gpulab.core.foreign_text import visible
 from gpulab.core.units import format_estimate, format_number, format_time
 from gpulab.exercises import _html, _saved_guesses
@@ -12,7 +13,6 @@ from gpulab.exercises._exercise import is_open
 from gpulab.exercises._guess_form import GuessForm, follow
 from gpulab.exercises._typed import read_typed
 from gpulab.exercises.answers import read_number
-from gpulab.figures import widgets
 from gpulab.gpus.provenance import device_label
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Prediction:
         return _html.box(_html.ASKED, _html.paragraphs(f"{self.question}\n\n{self._state}"))
 
     def _ipython_display_(self) -> None:
-        if not widgets.is_watched():
+        if not shell.is_watched():
             raise NotImplementedError  # IPython shows it as text and HTML then
         GuessForm(self).display()
 

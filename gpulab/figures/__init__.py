@@ -2,21 +2,16 @@
 
 from gpulab.figures._figure import WIDTH_IN, Figure, render
 from gpulab.figures._inputs import (
-    SIZE_IN,
-    check_frame,
     check_words,
     frame_of,
     has_provenance,
     provenance,
 )
-from gpulab.figures._labels import (
-    name_point,
-    name_slope,
-)
+from gpulab.figures._labels import name_point, name_slope
 from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
 from gpulab.figures._line_names import name_line
 from gpulab.figures._panels import only_labels
-from gpulab.figures._plot import HEIGHT_IN, FigureOptions, Plot
+from gpulab.figures._plot import FigureOptions, Plot
 from gpulab.figures._style import (
     INK,
     MUTED,
@@ -39,11 +34,9 @@ from gpulab.figures._style import (
 from gpulab.figures._svg import picture_address
 
 __all__ = [
-    "HEIGHT_IN",
     "INK",
     "MUTED",
     "PAPER",
-    "SIZE_IN",
     "WIDTH_IN",
     "Arrow",
     "Figure",
@@ -55,7 +48,6 @@ __all__ = [
     "RowName",
     "Strip",
     "bar_marks",
-    "check_frame",
     "check_words",
     "finish",
     "frame_of",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpulab.core.errors import InvalidOptionError, shown
 from gpulab.core.foreign_text import one_line, shortened
-from gpulab.core.requirements import NUMBER, POSITIVE, TEXT, Requirement, instance_of
+from gpulab.core.requirements import NUMBER, POSITIVE, TEXT, Requirement
 from gpulab.gpus.provenance import virtual_label
 
 if TYPE_CHECKING:
@@ -15,14 +15,7 @@ if TYPE_CHECKING:
 _MOST_ORIGIN = 120  # characters: longer text leaves no space for the picture
 
 
-def check_frame(name: str, frame: object) -> None:
-    """Raise `InvalidOptionError` unless ``frame``, an argument, is a pandas DataFrame."""
-    import pandas as pd
-
-    instance_of(pd.DataFrame, "a frame of pandas").check(**{name: frame})
-
-
-SIZE_IN = Requirement(
+_SIZE_IN = Requirement(
     "width and height in inches, such as (9.0, 4.2)",
     lambda value: (
         isinstance(value, list | tuple)
@@ -36,8 +29,8 @@ def check_words(*, title: object, alt: object, ax_size: object) -> None:
     """Raise `InvalidOptionError` if title, alternative or size are wrong; None is accepted."""
     TEXT.or_none.check(title=title, alt=alt)
     if isinstance(alt, str) and not alt.strip():
-        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what is to be seen in the plot")
-    SIZE_IN.or_none.check(ax_size=ax_size)
+        raise InvalidOptionError(f"alt={alt!r}; say in a sentence what the plot shows")
+    _SIZE_IN.or_none.check(ax_size=ax_size)
 
 
 def provenance(record: object, source: object = None) -> str:

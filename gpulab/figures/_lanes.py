@@ -195,8 +195,8 @@ def _write_beside(ax: "Axes", strip: Strip, length_us: float) -> None:
     """Write the label of a mark that is too narrow for it to its right, or left if it is late."""
     start_us, end_us = strip.start_s * _MICRO, strip.end_s * _MICRO
     is_late = end_us > _LATE * length_us
-    place = (start_us if is_late else end_us, strip.row)
-    write_beside(ax, one_line(strip.label), place, (-6 if is_late else 6, 0), fontsize="small")
+    point = (start_us if is_late else end_us, strip.row)
+    write_beside(ax, one_line(strip.label), point, (-6 if is_late else 6, 0), fontsize="small")
 
 
 def _draw_arrow(ax: "Axes", arrow: Arrow) -> None:

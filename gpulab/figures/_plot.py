@@ -11,7 +11,7 @@ from gpulab.figures._style import drawn_from, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEIGHT_IN = 4.2
+_HEIGHT_IN = 4.2
 _ONE_LINE_TITLE = 76  # characters; a longer title has its source in a second line
 
 
@@ -53,7 +53,7 @@ class Plot(ABC):
     @property
     def height_in(self) -> float:
         """The height that the figure needs, in inches."""
-        return HEIGHT_IN
+        return _HEIGHT_IN
 
     @abstractmethod
     def draw(self, ax: "Axes") -> "Axes":

@@ -17,8 +17,8 @@ import numpy as np
 from gpulab.core import palette
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import shortened, visible
+from gpulab.core.requirements import instance_of
 from gpulab.core.units import time_unit
-from gpulab.figures._inputs import check_frame
 from gpulab.figures._line_names import name_line, spread_names
 
 if TYPE_CHECKING:
@@ -161,14 +161,18 @@ def source_of(record: object) -> str:
 
 def unit_of(values_s: Iterable[float]) -> tuple[float, str]:
     """Return the unit for an axis of times, by their median: its seconds and its name."""
+    times_s = np.abs(np.fromiter(values_s, float))
+    times_s = times_s[np.isfinite(times_s)]  # a gap in a column is nan
     # By the median: one far value would choose a unit that fits no other.
-    exponent, unit = time_unit(float(np.median(np.abs(list(values_s)))))
+    exponent, unit = time_unit(float(np.median(times_s)) if times_s.size else 1.0)
     return 10.0**exponent, unit
 
 
 def need(frame: "pd.DataFrame", names: tuple[str, ...]) -> None:
     """Raise `InvalidOptionError` unless a frame has the columns that a plot needs, and rows."""
-    check_frame("record", frame)
+    import pandas as pd
+
+    instance_of(pd.DataFrame, "a frame of pandas").check(record=frame)
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidOptionError(
@@ -253,7 +257,7 @@ def size_ticks(ax: "Axes", sizes: Iterable[float]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     ordered = sorted(set(sizes))
-    if not ordered or ordered[0] <= 0:
+    if ordered[0] <= 0:
         return
     room = math.log(ordered[-1] / ordered[0]) / _MOST_TICKS
     # From the largest down, so that the size at which lines end has a tick.

@@ -1,6 +1,5 @@
 """How fast a GPU could be: the roofline, predictions from it, scaling, and surveys of it."""
 
-from gpulab.gpus import Roof
 from gpulab.roofline._ceilings import Ceilings, ceilings, ceilings_of
 from gpulab.roofline._chart import Chart, chart
 from gpulab.roofline._measure_ceilings import measure_ceilings
@@ -12,7 +11,6 @@ __all__ = [
     "Ceilings",
     "Chart",
     "PredictedTime",
-    "Roof",
     "ceilings",
     "ceilings_of",
     "chart",

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import visible
 from gpulab.core.requirements import NAME
-from gpulab.figures import check_frame
 from gpulab.gpus import MEASURED
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
-from gpulab.roofline._table import table
-from gpulab.workloads.sweeps import HasPoints, Point
+from gpulab.roofline._table import check_table, is_comparable, table
+from gpulab.workloads.sweeps import HasPoints, Point, points_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +45,7 @@ class Chart:
 
     def __post_init__(self) -> None:
         CEILINGS.check(ceilings=self.ceilings)
-        check_frame("table", self.table)
+        check_table(self.table)
 
     @property
     def arithmetics(self) -> tuple[str, ...]:
@@ -114,13 +113,14 @@ def chart(
     """
     CEILINGS.check(ceilings=ceilings)
     NAME.check(dtype=dtype)
-    comparable = table(points)
-    of_dtype = comparable[comparable["dtype"] == dtype].reset_index(drop=True)
+    every_point = points_of(points)
+    # Only the points of this type: each prediction for another one would take as long.
+    of_dtype = table([point for point in every_point if point.task.dtype == dtype])
     if of_dtype.empty:
+        known = sorted({point.task.dtype for point in every_point if is_comparable(point)})
         raise InvalidOptionError(
-            f"dtype={dtype!r}, and no point of it can be compared; there are "
-            f"{', '.join(set(comparable['dtype']))}"
-            if len(comparable)
+            f"dtype={dtype!r}, and no point of it can be compared; there are {', '.join(known)}"
+            if known
             else "no point can be compared: they must be measured on a GPU, without transfers"
         )
     device = (ceilings.source, visible(ceilings.device_name))  # as the table has it

@@ -81,7 +81,6 @@ def _kernels_of(
             work()  # the first call of an optimizer also creates its state
             return _record_launches(virtual, work)
         except torch.OutOfMemoryError:
-            torch.cuda.empty_cache()  # otherwise later traces would have less memory
             raise InvalidOptionError(
                 f"{name} of size={size} in {dtype} does not fit into the "
                 f"{virtual.spec.memory_bytes / 1e9:.0f} GB of the {virtual.spec.driver_name}; "

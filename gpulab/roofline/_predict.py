@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from gpulab import device, gpus
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
-from gpulab.core.requirements import COUNT, NameOf, instance_of
+from gpulab.core.requirements import NameOf, instance_of
 from gpulab.core.torch_private import allows_tf32
 from gpulab.core.units import format_time
 from gpulab.gpus import GpuSpec, Roof, data_sheet
@@ -200,15 +200,7 @@ def spec_of(gpu: str | GpuSpec | None) -> GpuSpec:
 
 
 def arithmetic_of(work: Workload, size: int, dtype: str) -> str:
-    """Return the type in which a workload computes, given torch's two switches for TF32.
-
-    >>> import gpulab
-    >>> arithmetic_of(gpulab.workloads.workload("matmul"), 64, "float16")
-    'float16'
-    """
-    instance_of(Workload, "a Workload, such as workload('matmul')").check(work=work)
-    COUNT.check(size=size)
-    NameOf(f"type of {work.name}", work.dtypes).check(dtype=dtype)
+    """Return the type in which a workload computes, given torch's two switches for TF32."""
     # By default PyTorch allows TF32 for convolutions and not for matmuls.
     allowed = {"matmul": allows_tf32("matmul"), "cudnn": allows_tf32("conv")}
     is_rounded = dtype == "float32" and allowed.get(work.problem(size).tensor_cores, False)

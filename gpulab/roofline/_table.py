@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpulab import gpus
 from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import visible_row
-from gpulab.core.requirements import TEXT
-from gpulab.figures import check_frame
+from gpulab.core.requirements import TEXT, instance_of
 from gpulab.gpus import GpuSpec, Roof, data_sheet
 from gpulab.roofline._ceilings import CEILINGS, Ceilings
 from gpulab.roofline._kernel_model import private_gpu_entered
@@ -74,7 +73,7 @@ def table(
     every_point = points_of(points)
     if ceilings is not None:
         CEILINGS.check(ceilings=ceilings)
-    comparable = [point for point in every_point if _is_comparable(point)]
+    comparable = [point for point in every_point if is_comparable(point)]
     roof = None if ceilings is None else ceilings.measured
     rows = [
         visible_row(row)
@@ -100,7 +99,7 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    check_frame("table", table)
+    check_table(table)
     TEXT.or_none.check(by=by)
     if by is not None and by not in table.columns:
         raise InvalidOptionError(f"by={by!r}; the table has {', '.join(table.columns)}")
@@ -120,7 +119,15 @@ def errors(table: "pd.DataFrame", by: str | None = None) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=names if by is None else [by, *names])
 
 
-def _is_comparable(point: Point) -> bool:
+def check_table(table: object) -> None:
+    """Raise `InvalidOptionError` unless it is a frame of pandas."""
+    import pandas as pd
+
+    instance_of(pd.DataFrame, "a frame of pandas").check(table=table)
+
+
+def is_comparable(point: Point) -> bool:
+    """Return whether a point has the time that a GPU took, and nothing else."""
     task = point.task
     is_alone = task.transfers == "none" and task.method in _METHODS
     # The median is 0 for a point with an error, and for work not longer than its floor.

@@ -1,6 +1,6 @@
 """Two forms of one question, or two pages of one notebook, and a kernel that restarts."""
 
-from contextlib import ExitStack
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from tests.support.jupyterlab import (
@@ -74,17 +74,14 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
     errors: list[str] = []
     # Other tests share the server.
     n_logged = len(lab.log.read_text())
-    pages = [lab.page.context.new_page() for _ in range(2)]
-    with ExitStack() as stack:
-        for number, page in enumerate(pages):
-            stack.callback(page.close)
-            page.on("pageerror", lambda error: errors.append(str(error)))
-            page.bring_to_front()
-            open_notebook(page, url.replace("/workspaces/shared", f"/workspaces/shared-{number}"))
-            if not number:
-                run_all(page)
-                page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
-        one, two = (page.locator(".jp-NotebookPanel:visible") for page in pages)
+    with lab.notebook("shared"), closing(lab.page.context.new_page()) as page:
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        lab.page.bring_to_front()
+        run_all(lab.page)
+        lab.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        page.bring_to_front()
+        open_notebook(page, url)
+        one, two = (shown.locator(".jp-NotebookPanel:visible") for shown in (lab.page, page))
         two.locator("form.guess").wait_for()
         two.locator(".sketch:visible").wait_for()
         guess_in(one, "1 ms")
@@ -103,18 +100,17 @@ def test_two_pages_on_one_notebook(lab: Lab) -> None:
                 each.locator(".sketch:visible .points circle").nth(n_points - 1).wait_for()
         guess_in(two, "3 ms")
         one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
-        pages[0].bring_to_front()
-        pages[0].reload()
-        one.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
-        one.locator("label:has(:checked) kbd:text-is('b')").wait_for()
-        pages[1].bring_to_front()
-        pages[1].evaluate(RESTART)
+        page.bring_to_front()
+        page.reload()
+        two.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
+        two.locator("label:has(:checked) kbd:text-is('b')").wait_for()
+        page.evaluate(RESTART)
         two.get_by_text("The kernel has ended or begun anew").first.wait_for()
         # JupyterLab does not tell the other page.
         guess_in(one, "4 ms")
         one.get_by_text("No answer from the kernel yet").wait_for()
-        two.page.bring_to_front()
-        run_all(pages[1])
+        page.bring_to_front()
+        run_all(page)
         two.locator("form.guess").get_by_text("You say 3,000 µs.").wait_for()
         two.locator("label:has(:checked) kbd:text-is('b')").wait_for()
         assert two.locator(".sketch:visible .points circle").count() == 2

@@ -422,9 +422,6 @@ PLOTTED: dict[str, Callable[[str], object]] = {
         {"size": [1, 2, 4, 8], "duration_s": [1e-6] * 4, "series": [one_line(text), "b"] * 2}
     ),
     "call_times": lambda text: spoiled(MEASUREMENT, text),
-    "predicted_against_measured": lambda text: pd.DataFrame(
-        {"predicted_s": [1e-6], "measured_s": [2e-6], "label": [visible(text)]}
-    ),
     "crossover": spoiled_crossover,
     "roofline": lambda text: roofline.chart(
         [dataclasses.replace(POINT, device_name="NVIDIA H200")],

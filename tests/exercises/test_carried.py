@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from gpulab import exercises
+from gpulab.core import shell as shells
 from gpulab.core.errors import UnknownNameError
 from gpulab.exercises import _carried
 from gpulab.exercises._entries import Version
 from gpulab.exercises._history import versions_of
-from gpulab.figures import widgets
 from tests.exercises.test_journal import folder
 from tests.support.journals import forget_all
 
@@ -130,7 +130,7 @@ def test_only_a_cell_without_other_code_is_replaced(
         set_next_input=lambda text, replace: replaced.append(text) if replace else None,
     )
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    assert widgets.is_watched()
+    assert shells.is_watched()
     carried = exercises.continue_from("02.benchmark")
     assert replaced == ([carried.code] if is_replaced else [])
     assert ("def benchmark" in str(carried)) is not is_replaced

@@ -10,7 +10,6 @@ from gpulab import exercises
 from gpulab.core.errors import UnknownNameError
 from gpulab.exercises._guess_form import GuessForm
 from gpulab.exercises._typed import read_typed
-from gpulab.figures import widgets
 from tests.exercises.test_journal import folder, kept
 from tests.support.notebook_display import needs_ipywidgets_8, shown_in
 
@@ -68,7 +67,7 @@ def test_a_form_saves_at_once_and_a_cell_run_again_keeps_the_guess(
     assert saved is not None
     assert (saved.number, saved.confidence) == (5e-3, "likely")
     for watched in (True, False):
-        monkeypatch.setattr(widgets, "is_watched", lambda watched=watched: watched)
+        monkeypatch.setattr("gpulab.core.shell.is_watched", lambda watched=watched: watched)
         again = exercises.predict(QUESTION, ..., **options)
         assert (again.guess, again.confidence) == (5e-3, "likely")
     # Another question has this name now.

@@ -75,6 +75,7 @@ def test_series_are_named_where_their_lines_end() -> None:
     }
     heights = [names[name].xyann[1] for name in ("cold", "hot")]  # type: ignore[attr-defined]  # annotations have it
     assert heights[1] - heights[0] > 0.03
+    assert all(text.arrow_patch for text in ax.texts)  # type: ignore[attr-defined]  # as above
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,16 @@
 """Names at points and lines cover no point and no other text, in figures and in explorers."""
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from io import BytesIO
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
-from PIL import Image
 
 from gpulab import plots, recordings, roofline
 from gpulab.figures import Figure, name_line, name_point
 from gpulab.figures._labels import place_labels
 from gpulab.views.explorers import crossover_explorer, roofline_explorer
 from tests.support.overprints import far_names, overprints
-
-RECORDED = "h200-sxm-2026-11"
 
 
 def _pictures() -> Iterator[Callable[[], Figure]]:
@@ -30,29 +23,11 @@ def _pictures() -> Iterator[Callable[[], Figure]]:
     ).figure()
     yield lambda: crossover_explorer(transfers="both").figure()
     yield _chart
-    yield lambda: _chart(names=False)  # names at lines only
-    yield _gaps
-    yield _line
 
 
-@cache
-def _roofs_and_points() -> roofline.Chart:
-    recorded = recordings.load(RECORDED)
-    return roofline.chart(recorded, roofline.ceilings_of(recorded))
-
-
-def _chart(*, names: bool = True) -> Figure:
-    return plots.roofline(_roofs_and_points(), names=names)
-
-
-def _gaps() -> Figure:
-    # A fifth of the points, because their predictions take most of the test's time.
-    return plots.gaps(roofline.table(recordings.load(RECORDED).points[::5]))
-
-
-def _line() -> Figure:
-    frame = pd.DataFrame({"n": [1, 2, 4], "a_us": [3.0, 5.0, 9.0], "b_us": [3.0, 5.1, 9.1]})
-    return plots.line(frame, log="xy", source="virtual")
+def _chart() -> Figure:
+    recorded = recordings.load("h200-sxm-2026-11")
+    return plots.roofline(roofline.chart(recorded, roofline.ceilings_of(recorded)))
 
 
 @pytest.mark.slow
@@ -83,15 +58,6 @@ def test_a_roof_has_its_name_at_its_right_end(beside: str) -> None:
     for name, slope in (("memory, 4.27 to 4.80 TB/s", 4.8), ("L2, 6.71 TB/s", 6.71)):
         x, y = named[name].xy  # type: ignore[attr-defined]  # annotations have it
         assert y / x == pytest.approx(slope, rel=0.01)
-
-
-@pytest.mark.slow
-def test_a_saved_picture_is_the_one_that_is_shown(tmp_path: Path) -> None:
-    """A file has the same pixels as the figure, so its names are placed, too."""
-    explorer = roofline_explorer(view="roofline", operations=("matmul",))
-    saved = Image.open(explorer.save(tmp_path / "roofline.png"))
-    shown = Image.open(BytesIO(explorer.figure().png))
-    assert np.array_equal(np.asarray(saved), np.asarray(shown))
 
 
 def test_a_name_without_room_is_left_out() -> None:

@@ -39,11 +39,27 @@ def test_errors_are_hatched_and_only_roles_are_in_the_legend() -> None:
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["kernel"]
 
 
+def test_a_moment_is_seen_and_a_narrow_mark_has_its_name_beside_it() -> None:
+    """A moment has an edge in its own colour; the name of a late mark is to its left."""
+    ax = drawn(
+        Strip(0, "event", "", 40 * US, 40 * US),
+        Strip(0, "kernel", "", 50 * US, 50.5 * US),
+        Strip(1, "ink", "early", 10 * US, 11 * US),
+        Strip(1, "ink", "late", 90 * US, 91 * US),
+    )
+    moment, narrow, *_ = ax.collections
+    assert to_hex(moment.get_edgecolor()[0]) == ROLES["event"].colour.light
+    assert (moment.get_linewidth()[0] > 0, narrow.get_linewidth()[0]) == (True, 0)
+    sides = {text.get_text(): text.get_horizontalalignment() for text in ax.texts}
+    assert sides == {"early": "left", "late": "right"}
+
+
 def test_a_label_is_cut_or_left_out_where_it_has_no_room() -> None:
     """A label that does not fit is cut; in a narrow bar it is left out."""
     name = "vectorized_elementwise_kernel"
     ax = drawn(Strip(0, "kernel", name, 0.0, 100 * US), Strip(1, "kernel", name, 0.0, 11 * US))
     assert [text.get_text() for text in ax.texts] == [name, "vectori…"]
+    assert [text.get_position() for text in ax.texts] == [(pytest.approx(50), 0), (5.5, 1)]
     assert [text.get_text() for text in drawn(Strip(1, "kernel", name, 0.0, 6 * US)).texts] == []
 
 

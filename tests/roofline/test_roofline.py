@@ -299,10 +299,10 @@ def test_a_chart_takes_one_type_of_data() -> None:
     assert chart.arithmetics == ("tf32", "float32")
     assert (chart.source, chart.device_name) == ("virtual", H200)
     with pytest.raises(InvalidOptionError) as error:
-        roofline.chart(points[:1], ceilings)
+        roofline.chart([points[0], point(replace(MATMUL, dtype="bfloat16"), 1e-3)], ceilings)
     assert (
         str(error.value)
-        == "dtype='float32', and no point of it can be compared; there are float16"
+        == "dtype='float32', and no point of it can be compared; there are bfloat16, float16"
     )
     with pytest.raises(InvalidOptionError) as error:
         roofline.chart([], ceilings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpulab.figures import widgets
+from gpulab.core import shell as shells
 
 needs_ipywidgets_8 = pytest.mark.skipif(
     version("ipywidgets").startswith("7."),
@@ -36,5 +36,5 @@ def shown_in(patch: pytest.MonkeyPatch, *, watched: bool, kernel: object = True)
     shell, shown = SimpleNamespace(kernel=kernel), Shown()
     patch.setattr("IPython.get_ipython", lambda: shell)
     patch.setattr("IPython.display.display", shown.display)
-    patch.setattr(widgets, "is_watched", lambda: watched)
+    patch.setattr(shells, "is_watched", lambda: watched)
     return shown

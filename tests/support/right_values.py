@@ -198,9 +198,6 @@ _BY_CALLEE: dict[str, Callable[[], object]] = {
     "plots.sweep(record)": _own_sweep,
     "plots.sweep(x)": lambda: "n",
     "plots.scatter(log)": lambda: "xy",
-    "plots.predicted_against_measured(record)": lambda: _frame(
-        predicted_s=[1e-6], measured_s=[2e-6]
-    ),
     "scaling.Curve.at(sizes)": lambda: record("Curve").sizes,
 }
 

@@ -48,3 +48,11 @@ def show_view(widget: Any, view: dict[str, Any]) -> None:  # noqa: ANN401  # ipy
     """Let a widget show a view, and let its page know that what it sent has arrived."""
     # A view that does not change would not be sent, and the page would wait for it.
     widget.view = {**view, "n_answers": widget.view.get("n_answers", 0) + 1}
+
+
+def widget_data(widget: Any) -> dict[str, Any]:  # noqa: ANN401  # as above
+    """Return the data by which a front end shows a widget, by MIME type, not its plain text."""
+    bundle = widget._repr_mimebundle_()
+    # Versions of ipywidgets differ: some return a pair of data and metadata.
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    return {kind: value for kind, value in (data or {}).items() if "widget" in kind}

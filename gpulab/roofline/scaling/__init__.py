@@ -3,7 +3,6 @@
 from gpulab.roofline.scaling._crossover import Crossover, crossover
 from gpulab.roofline.scaling._curve import Curve
 from gpulab.roofline.scaling._intersection import Crossing
-from gpulab.roofline.scaling._latency_bandwidth_fit import Fit
 from gpulab.roofline.scaling._links import LINK_COSTS, LINKS, payload
 
 __all__ = [
@@ -12,7 +11,6 @@ __all__ = [
     "Crossing",
     "Crossover",
     "Curve",
-    "Fit",
     "crossover",
     "payload",
 ]

@@ -122,10 +122,10 @@ def require_points(points: Iterable[Point], request: CurveRequest) -> tuple[Poin
     if selected:
         return selected
     wanted = request.task
-    alike = (
+    tasks = (
         p.task for p in points if (p.task.workload, p.task.on) == (wanted.workload, wanted.on)
     )
-    available = "; ".join(sorted({_kind(task) for task in alike})) or "nothing"
+    available = "; ".join(sorted({_kind(task) for task in tasks})) or "nothing"
     sizes = "" if request.sizes is None else f" at n = {', '.join(map(str, request.sizes))}"
     raise InvalidOptionError(
         f"the source has no times of {wanted.workload}{sizes} for {_kind(wanted)}; for this "

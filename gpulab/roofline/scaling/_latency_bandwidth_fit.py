@@ -59,10 +59,10 @@ class Fit:
 
     Examples
     --------
-    >>> from gpulab.roofline.scaling import Fit
-    >>> fit = Fit(5e-6, 1e-12, "B", (1e-7, 1e-14), 0.0, 0.02, 0.05, 8)
-    >>> [float(time_s) for time_s in fit.time_s([0, 1_000_000])]
-    [5e-06, 6e-06]
+    >>> import gpulab
+    >>> fit = gpulab.crossover("add", source="h200-sxm-2026-11").gpu.fit
+    >>> bool(fit.time_s([0])[0] == fit.fixed_s)
+    True
     """
 
     fixed_s: float

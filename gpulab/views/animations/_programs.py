@@ -108,13 +108,13 @@ def dirty_lines() -> Film:
     most = max(after)
     points, before = [(0.0, after[-1] / most)], after[-1]
     strips = []
-    for kernel, name, left in zip(kernels, names, after, strict=True):
+    for kernel, name, dirty_bytes in zip(kernels, names, after, strict=True):
         strips.append(_strip(0, kernel, "kernel", name))
-        points += [(kernel.start_s, before / most), (kernel.end_s, left / most)]
-        if left < before:
-            label = f"{format_bytes(before - left)} written back"
+        points += [(kernel.start_s, before / most), (kernel.end_s, dirty_bytes / most)]
+        if dirty_bytes < before:
+            label = f"{format_bytes(before - dirty_bytes)} written back"
             strips.append(_strip(2, kernel, "copy", label))
-        before = left
+        before = dirty_bytes
     end_s = max(span.end_s for span in record.spans)
     clean, written = kernels[1], kernels[3]
     clean_s, written_s = (each.end_s - each.start_s for each in (clean, written))

@@ -74,8 +74,8 @@ class CrossoverModel:
 
     name = "crossover"
 
-    def __init__(self, mine: Iterable[str] = ()) -> None:
-        self.mine = tuple(mine)
+    def __init__(self, own_files: Iterable[str] = ()) -> None:
+        self.own_files = tuple(own_files)
         # The caches belong to this object and not to its class, so that they are freed with the
         # explorer.
         self.record = lru_cache(maxsize=500)(self._record)
@@ -87,7 +87,7 @@ class CrossoverModel:
 
     def _offered(self, state: CrossoverState) -> tuple[Selector, ...]:
         work = workload(state.workload)
-        recorded, computed = recorded_choices(self.mine), computed_choices()
+        recorded, computed = recorded_choices(self.own_files), computed_choices()
         known = points_of(state.cpu or HERE, "cpu", state.workload, state.dtype, ())
         sizes = (*work.sizes, *(point.task.size for point in known))
         middle = round(math.sqrt(min(sizes) * max(sizes)))
@@ -142,7 +142,7 @@ class CrossoverModel:
 
     def base_numbers(self) -> dict[str, Any]:
         """Return the recorded times of all operations."""
-        return numbers.base_numbers(recorded_choices(self.mine))
+        return numbers.base_numbers(recorded_choices(self.own_files))
 
     def state_numbers(self, state: CrossoverState) -> dict[str, Any]:
         """Return the times of the virtual GPUs that a state shows, and the bytes of its copies."""
@@ -156,7 +156,7 @@ class CrossoverModel:
             for gpu in (state.gpu, state.beside)
             if gpu.startswith(COMPUTED)
         }
-        payload = numbers.payloads(name, dtype, recorded_choices(self.mine))
+        payload = numbers.payloads(name, dtype, recorded_choices(self.own_files))
         known = {"gpus": curves, "payload": payload}
         return {"operations": {name: {"types": {dtype: known}}}}
 
@@ -198,6 +198,4 @@ def _threads(state: CrossoverState) -> tuple[int | None, ...]:
 
 def _on_here(state: CrossoverState) -> int | None:
     """Return the threads for this machine, which may have fewer than the recorded CPU."""
-    if state.n_threads is None or state.cpu == HERE:
-        return state.n_threads
-    return min(state.n_threads, os.cpu_count() or 1)
+    return None if state.n_threads is None else min(state.n_threads, os.cpu_count() or 1)

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
+from gpulab.core import shell
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import GpulabError, InvalidOptionError, UnknownNameError
 from gpulab.core.foreign_text import visible
@@ -73,7 +74,7 @@ class Explorer(Generic[State]):
         """The line of Python that opens the explorer with these choices, without measurements."""
         first = self._first
         # Your own recordings too, because they are among the options and come first.
-        chosen = [f"recordings={self._model.mine!r}"] if self._model.mine else []
+        chosen = [f"recordings={self._model.own_files!r}"] if self._model.own_files else []
         chosen += [
             f"{choice.name}={getattr(self._state, choice.name)!r}"
             for choice in self.choices
@@ -221,7 +222,7 @@ class Explorer(Generic[State]):
         from IPython.display import display
 
         display(self._shown(), raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
-        if widgets.is_watched():
+        if shell.is_watched():
             self.widget.view = {"mark": self._mark}
             display(widgets.widget_data(self.widget), raw=True)  # type: ignore[no-untyped-call]  # as above
 
@@ -237,7 +238,7 @@ class Explorer(Generic[State]):
     def _still(self) -> str:
         """Return the HTML that a page shows which runs no script."""
         # A figure takes a second, which a reader at a front end would wait for.
-        if not widgets.is_watched():
+        if not shell.is_watched():
             with suppress(GpulabError):  # nothing to draw
                 return str(self.figure()._repr_mimebundle_()["text/html"])
         return "".join(f"<p>{clean(line)}</p>" for line in str(self).splitlines())
@@ -248,7 +249,7 @@ class Explorer(Generic[State]):
         merge(numbers, self._model.state_numbers(self._state))
         merge(numbers, self._model.own_numbers(self.found))
         first = {choice.name: getattr(self._first, choice.name) for choice in self.choices}
-        known = {"kind": self._model.name, "recordings": self._model.mine}
+        known = {"kind": self._model.name, "recordings": self._model.own_files}
         return {**numbers, **known, "first": first, "state": self._state_numbers()}
 
     def _receive(self, content: Mapping[str, Any]) -> None:
@@ -307,14 +308,14 @@ class Explorer(Generic[State]):
         self.stop()
         before, steps = self._job, self._model.steps(self._state)
         # A stopped job is continued; a complete one is measured again.
-        is_rest = before is not None and before.steps == steps and not before.is_complete
+        goes_on = before is not None and before.steps == steps and not before.is_complete
         # Before the job is replaced, because `found` includes what that job has measured.
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,
             measure_step=self._measure_step,
             report=lambda: self._report(job),
-            n_done=before.n_done if before is not None and is_rest else 0,
+            n_done=before.n_done if before is not None and goes_on else 0,
         )
         return job
 

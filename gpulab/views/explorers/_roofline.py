@@ -20,6 +20,7 @@ from gpulab.figures import Figure
 from gpulab.gpus.provenance import device_label
 from gpulab.roofline import MODELS, Ceilings, Chart, errors
 from gpulab.views import plots
+from gpulab.views.explorers._prediction_plot import PredictionPlot
 from gpulab.views.explorers._roofline_points import (
     ceilings_for,
     listed,
@@ -107,12 +108,12 @@ class RooflineModel:
 
     name = "roofline"
 
-    def __init__(self, mine: Iterable[str] = ()) -> None:
-        self.mine = tuple(mine)
+    def __init__(self, own_files: Iterable[str] = ()) -> None:
+        self.own_files = tuple(own_files)
         self._listed = lru_cache(maxsize=50)(listed)
 
     def choices(self, state: RooflineState) -> tuple[Selector, ...]:
-        recorded, computed = recorded_choices(self.mine), computed_choices()
+        recorded, computed = recorded_choices(self.own_files), computed_choices()
         with_type = [work.name for work in WORKLOADS.values() if state.dtype in work.dtypes]
         return (
             Selector("view", "menu", (PREDICTION, ROOFLINE)),
@@ -172,11 +173,11 @@ class RooflineModel:
         source = _short_name(side)
         if state.view == ROOFLINE:
             return plots.roofline(Chart(side.ceilings, rows), source=source)
-        return plots.predicted_against_measured(_named(rows, state.model), source=source)
+        return PredictionPlot(_named(rows, state.model)).figure(source=source)
 
     def base_numbers(self) -> dict[str, Any]:
         """Return names and units, and the recorded points and roofs."""
-        recorded = recorded_choices(self.mine)
+        recorded = recorded_choices(self.own_files)
         gpus = {
             choice: gpu_facts(choice) | {"roofs": [], "tables": {}}
             for choice in (*recorded, *computed_choices(), HERE)

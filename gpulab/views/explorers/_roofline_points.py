@@ -79,10 +79,10 @@ def ceilings_for(gpu: str, measured: Sequence[Measured]) -> Ceilings:
         return ceilings(gpu.removeprefix(COMPUTED))
     if gpu == HERE:
         name = here_of(points_among(measured), "gpu")[-1].device_name
-        mine = [
+        own_ceilings = [
             each for each in measured if isinstance(each, Ceilings) and each.device_name == name
         ]
-        return mine[-1] if mine else _data_sheet(name)
+        return own_ceilings[-1] if own_ceilings else _data_sheet(name)
     recording = recording_of(gpu)
     try:
         return ceilings_of(recording)

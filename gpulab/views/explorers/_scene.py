@@ -82,7 +82,7 @@ class Model(Protocol[State]):
     """The functions behind an explorer; none of them measures."""
 
     name: str
-    mine: tuple[str, ...]
+    own_files: tuple[str, ...]
 
     def choices(self, state: State) -> tuple[Selector, ...]:
         """Return the choices with their options, which may depend on other choices."""

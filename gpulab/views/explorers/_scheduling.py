@@ -79,7 +79,6 @@ class MeasurementJob:
 
     def _step(self) -> None:
         if not self.is_running:
-            self._report()
             return
         try:
             self._measure(self.steps[self.n_done])

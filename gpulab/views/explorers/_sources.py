@@ -34,10 +34,10 @@ _SLOW_S = 0.25  # per call; larger sizes would block the notebook for too long
 _LONGEST_S = 0.05  # short, because virtual times hardly vary
 
 
-def recorded_choices(mine: Iterable[str] = ()) -> tuple[str, ...]:
+def recorded_choices(own_files: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the recordings that can be chosen: your own and the shipped ones."""
     # The H200's comes before the H100's, because it is the GPU that the lessons speak of.
-    names = (*mine, *reversed(recordings.list()))
+    names = (*own_files, *reversed(recordings.list()))
     return tuple(RECORDED + name for name in names)
 
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from gpulab.core import shell
 from gpulab.core.foreign_text import visible
 from gpulab.core.markup import clean
 from gpulab.core.progress import Bar
-from gpulab.core.shell import jupyter_kernel
 from gpulab.figures import Figure, widgets
 from gpulab.views.live._stop import Stop, StopButton
 from gpulab.views.live._view import view_of_figure
@@ -134,9 +134,9 @@ def screen_for(  # noqa: PLR0913  # all but two are keyword-only
     0.4 of 2 s"``. ``view`` returns what the page draws while the picture grows; without it, that
     is what the figure shows.
     """
-    if jupyter_kernel() is None:
+    if shell.jupyter_kernel() is None:
         return TextScreen(activity, total, unit) if progress else Screen()
-    if progress and widgets.is_watched():
+    if progress and shell.is_watched():
         of = "" if total is None else f" of {total:g}"
         view = view or (lambda record, note: view_of_figure(draw(record), note))
         return NotebookScreen(draw, view, partial(_note, activity, f"{of}{unit}"), stop)

@@ -90,7 +90,7 @@ def _panels(ax: "Axes") -> list["Axes"]:
     spec = ax.get_subplotspec()
     if spec is None or ax.figure is None:
         raise InvalidOptionError(
-            "the axes stand in no grid, and two panels need its room; make them by add_subplot()"
+            "the axes are in no grid, which their two panels share; make them with add_subplot()"
         )
     # The given axes become the top panel, so that a title which is set later is above all panels.
     rows = spec.subgridspec(len(PANELS), 1, hspace=0.08)
@@ -108,7 +108,7 @@ def _draw(frame: "pd.DataFrame", ax: "Axes", panel: _Panel, record: "Trace") -> 
         ax.set_ylim(0, _HEADROOM * ax.dataLim.y1 or 1)
     else:
         reason = (
-            "nothing can be read" if record.missing else "this GPU or its driver does not tell"
+            "nothing can be read" if record.missing else "this GPU or its driver reports no value"
         )
         ax.text(0.5, 0.5, reason, transform=ax.transAxes, ha="center", va="center")
         ax.set_yticks([])
@@ -159,6 +159,6 @@ def _range(frame: "pd.DataFrame", panel: _Panel) -> str:
     values = frame[panel.column].dropna()
     name, _, unit = panel.label.partition(" (")
     if values.empty:
-        return f"{name} not told"
+        return f"{name} not reported"
     first, last = values.iloc[[0, -1]]
     return f"{name} from {first:.0f} to {last:.0f} {unit.rstrip(')')}"

@@ -27,7 +27,7 @@ from gpulab.core.requirements import (
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device import clocks
 from gpulab.device.work import check_callable
-from gpulab.figures import HEIGHT_IN, SIZE_IN, WIDTH_IN, Figure, check_words, has_provenance
+from gpulab.figures import Figure, check_words, has_provenance
 from gpulab.timing import N_RUNGS, Ladder, left_as_found, run_ladder
 from gpulab.views import plots
 from gpulab.views.live._display import screen_for
@@ -179,7 +179,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     n_expected: int | None = None,
     gather: Callable[[list[Any]], object] | None = None,
     source: object = None,
-    ax_size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN),
+    ax_size: tuple[float, float] | None = None,
     progress: bool = True,
     **options: object,
 ) -> Series:
@@ -239,8 +239,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         if not isinstance(title, str):
             FUNCTION.check(title=title)
         TEXT.check(alt=alt)
-        SIZE_IN.check(ax_size=ax_size)
-        check_words(title=None, alt=alt, ax_size=None)
+        check_words(title=None, alt=alt, ax_size=ax_size)
         COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
         FUNCTION.or_none.check(gather=gather)
         FLAG.check(progress=progress)

@@ -81,7 +81,7 @@ class Trace(Saved):
         DURATION.check(asked_s=self.asked_s)
         stop_words(self.stopped_by)
         if not self.readings:
-            raise InvalidOptionError("readings=(); a trace must hold at least one")
+            raise InvalidOptionError("readings=(); give at least one")
         for before, after in zip(self.readings, self.readings[1:], strict=False):
             # Not `>`, which would let a nan pass.
             if not before.at_s <= after.at_s:

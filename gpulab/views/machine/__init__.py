@@ -1,6 +1,5 @@
 """A small program for a GPU, to play with: edited on its picture, and timed by every method."""
 
 from gpulab.views.machine._explorer import MachineExplorer, machine_explorer
-from gpulab.views.machine._program import MachineProgram, ProgramOperation
 
-__all__ = ["MachineExplorer", "MachineProgram", "ProgramOperation", "machine_explorer"]
+__all__ = ["MachineExplorer", "machine_explorer"]

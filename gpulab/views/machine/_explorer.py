@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpulab.core import shell
 from gpulab.core.disk import write_whole
 from gpulab.core.errors import GpulabError, InvalidOptionError, shown
 from gpulab.core.requirements import PATH
 from gpulab.figures import widgets
-from gpulab.figures.widgets import JupyterLoop
 from gpulab.views.machine._challenges import Attempt, attempt, challenge
 from gpulab.views.machine._code import code
 from gpulab.views.machine._edits import EDITS, SETTING
@@ -59,7 +59,7 @@ class MachineExplorer:
         # The widget finds its still picture by this id, to hide it. It is random, because a
         # notebook may have several machines, also from earlier kernels.
         self._mark = f"gpulab-still-{secrets.token_hex(4)}"
-        self._loop = JupyterLoop()
+        self._loop = widgets.JupyterLoop()
         self._n_changes = 0
         self._run()
 
@@ -202,7 +202,7 @@ class MachineExplorer:
         from IPython.display import display
 
         text = {"text/plain": str(self), "text/html": self._still_html()}
-        if not widgets.is_watched():
+        if not shell.is_watched():
             display(text, raw=True)  # type: ignore[no-untyped-call]  # IPython's gap
             return
         # Two outputs: the widget, and a still picture for a page without a kernel. The picture has
@@ -282,12 +282,12 @@ class MachineExplorer:
     def _challenge_view(self) -> dict[str, Any]:
         if not self._challenge:
             return {"challenge": "", "goal": "", "said": "", "tried": []}
-        mine = [each for each in self._tried if each.challenge == self._challenge]
+        attempts = [each for each in self._tried if each.challenge == self._challenge]
         return {
             "challenge": self._challenge,
             "goal": challenge(self._challenge).goal,
             "said": self._judged.said,
-            "tried": [each.said for each in mine],
+            "tried": [each.said for each in attempts],
         }
 
 
@@ -311,9 +311,8 @@ def machine_explorer(
     Parameters
     ----------
     program
-        The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, a
-        :class:`gpulab.views.machine.MachineProgram`, or the JSON text that ``explorer.save()``
-        wrote.
+        The name of a program, e.g. ``"stopwatch"`` or ``"streams"``, the ``program`` of another
+        explorer, or the JSON text that ``explorer.save()`` wrote.
     challenge
         Name of a challenge to start, e.g. ``"right stopwatch"``.
     **settings

@@ -94,8 +94,8 @@ def _draw_readings(ax: "Axes", readings: tuple[MethodReading, ...]) -> None:
         text = "none" if reading.value_us is None else time_words(reading.value_us)
         # The line of the truth may cross the text.
         paper = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.0}
-        told = f"{text}: {verdict}"
-        write_beside(ax, told, (width_us, row), (8, 0), fontsize="small", bbox=paper)
+        reading_text = f"{text}: {verdict}"
+        write_beside(ax, reading_text, (width_us, row), (8, 0), fontsize="small", bbox=paper)
     ax.set_yticks(range(len(readings)), [reading.name for reading in readings])
     ax.set_ylim(len(readings) - 0.5, -0.5)
     ax.set_xlim(0, 6 * truth_us)  # half of it for the texts

@@ -17,7 +17,7 @@ from gpulab.views.plots._roofline import gaps, roofline
 from gpulab.views.plots._side_by_side import side_by_side
 from gpulab.views.plots._sweep import sweep
 from gpulab.views.plots._timeline import timeline
-from gpulab.views.plots._times import call_times, predicted_against_measured, scaling
+from gpulab.views.plots._times import call_times, scaling
 
 __all__ = [
     "bars",
@@ -31,7 +31,6 @@ __all__ = [
     "host_times",
     "ladder",
     "line",
-    "predicted_against_measured",
     "reading_and_work",
     "readings_in_order",
     "roofline",

@@ -8,9 +8,6 @@ from gpulab import device
 from gpulab.core.requirements import FUNCTION, TEXT, instance_of
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.figures import (
-    HEIGHT_IN,
-    SIZE_IN,
-    WIDTH_IN,
     Figure,
     FigureOptions,
     Plot,
@@ -78,7 +75,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     *,
     title: str,
     alt: str,
-    ax_size: tuple[float, float] = (WIDTH_IN, HEIGHT_IN),
+    ax_size: tuple[float, float] | None = None,
     source: object = None,
     **options: object,
 ) -> Figure:
@@ -97,7 +94,7 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     alt
         What the figure shows, in a sentence or two; axes, units and ranges are added to it.
     ax_size
-        Width and height, in inches.
+        Width and height, in inches; None: the width of a page, 4.2 inches high.
     source
         Where the numbers come from, if the record does not say: a ``Device`` or text.
     **options
@@ -125,6 +122,5 @@ def draw(  # noqa: PLR0913  # what a figure needs is keyword-only
     with UsersTraceback():
         FUNCTION.check(plot=plot)
         TEXT.check(title=title, alt=alt)
-        SIZE_IN.check(ax_size=ax_size)
         own = _OwnPlot(record, plot, options)
         return own.figure(title=title, alt=alt, ax_size=ax_size, source=source)

@@ -15,7 +15,6 @@ from gpulab.figures import (
     FigureOptions,
     Plot,
     bar_marks,
-    check_frame,
     finish,
     log_axis,
     looks,
@@ -39,6 +38,7 @@ _LOG = Requirement(
     "one of 'x', 'y', 'xy', or None",
     lambda value: value is None or (isinstance(value, str) and value in _SCALES),
 )
+_LEAST_HEIGHT = 0.2  # of an axis from zero; on a smaller part of it changes would not be seen
 _MOST_BARS = 30  # more would be too thin to read
 _ROW = "row"  # stands in for the name of an index without one
 
@@ -51,8 +51,11 @@ class _Lines(Plot):
     frame: "pd.DataFrame"
     x: str
     columns: list[str]
-    log: str
+    log: str | None
     is_joined: bool
+
+    def __post_init__(self) -> None:
+        _LOG.check(log=self.log)
 
     @property
     def title(self) -> str:
@@ -73,6 +76,14 @@ class _Lines(Plot):
             )
         return "\n".join(sentences)
 
+    @property
+    def _fits_from_zero(self) -> bool:
+        """Whether the data can be seen on an axis from zero, where heights compare as numbers."""
+        values = self.frame[self.columns].to_numpy(float)
+        low, high = np.nanmin(values), np.nanmax(values)
+        is_hidden = 0 < high - low < _LEAST_HEIGHT * high
+        return bool(low >= 0 and not is_hidden)
+
     def draw(self, ax: "Axes") -> "Axes":
         x_scale, x_label = _axis([self.x], self.frame)
         scale, label = _axis(self.columns, self.frame)
@@ -84,14 +95,14 @@ class _Lines(Plot):
             if self.is_joined:
                 part = part.sort_values(self.x)
             ax.plot(part[self.x] / x_scale, part[name] / scale, label=_plain(name), **signs)
-        for which in self.log:
+        log = self.log or ""
+        for which in log:
             log_axis(ax, which)
-        if "x" in self.log:
+        if "x" in log:
             size_ticks(ax, self.frame[self.x] / x_scale)
         elif self.frame[self.x].dtype.kind in "iu":  # half a call is no place on an axis
             ax.locator_params(axis="x", integer=True)
-        # From zero, so that heights compare as the numbers do. A logarithmic axis has no zero.
-        if "y" not in self.log and (self.frame[self.columns].min() >= 0).all():
+        if "y" not in log and self._fits_from_zero:
             ax.set_ylim(0, None)
         ax.grid(visible=True)
         return finish(ax, "Line chart" if self.is_joined else "Scatter plot", x_label, label)
@@ -164,7 +175,8 @@ def line(
 ) -> "Axes | Figure":
     """Draw columns of a frame over another column, one line each.
 
-    A linear y axis begins at zero, unless a value is negative.
+    A linear y axis begins at zero, unless a value is negative, or the values would fill less than
+    a fifth of the height then.
 
     Parameters
     ----------
@@ -186,8 +198,7 @@ def line(
     >>> plots.line(frame, x="n", y="time_us", title="Two sizes").title
     'Two sizes (virtual NVIDIA H200)'
     """
-    _LOG.check(log=log)
-    return show(_Lines(record, *_numbers(record, x, y), log or "", is_joined=True), ax, figure)
+    return show(_Lines(record, *_numbers(record, x, y), log, is_joined=True), ax, figure)
 
 
 @typed
@@ -210,8 +221,7 @@ def scatter(
     >>> plots.scatter(frame, x="n", y="time_us", title="Two sizes").title
     'Two sizes (virtual NVIDIA H200)'
     """
-    _LOG.check(log=log)
-    return show(_Lines(record, *_numbers(record, x, y), log or "", is_joined=False), ax, figure)
+    return show(_Lines(record, *_numbers(record, x, y), log, is_joined=False), ax, figure)
 
 
 @typed
@@ -250,11 +260,11 @@ def _numbers(record: object, x: object, y: object) -> "tuple[pd.DataFrame, str, 
     from pandas.api.types import is_numeric_dtype
 
     frame, across, columns = _columns(record, x, y)
-    words = [name for name in (across, *columns) if not is_numeric_dtype(frame[name])]
-    if words:
-        raise InvalidOptionError(
-            f"the column {words[0]!r} has no numbers; name columns of numbers, or draw bars"
-        )
+    for name in (across, *columns):
+        if not is_numeric_dtype(frame[name]) or frame[[across, name]].dropna().empty:
+            raise InvalidOptionError(
+                f"the column {name!r} has no numbers; name columns of numbers, or draw bars"
+            )
     return frame, across, columns
 
 
@@ -278,10 +288,10 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
     if isinstance(record, pd.Series):
         named = record.rename("value" if record.name is None else str(record.name))
         record = named.rename_axis(str(named.index.name or _ROW)).reset_index()
-    check_frame("record", record)
-    frame: pd.DataFrame = record  # type: ignore[assignment]  # checked
+    frame: pd.DataFrame = record  # type: ignore[assignment]  # checked next
+    need(frame, ())
     TEXT.or_none.check(x=x)
-    x_column = str(frame.columns[0]) if x is None and len(frame.columns) else str(x)
+    x_column = str(frame.columns[0]) if x is None else str(x)
     if y is None:
         numbers = [str(name) for name in frame.select_dtypes("number").columns]
         columns = [name for name in numbers if name != x_column]
@@ -295,7 +305,6 @@ def _columns(record: object, x: object, y: Any) -> "tuple[pd.DataFrame, str, lis
     known.check(x=x_column)
     for name in columns:
         known.check(y=name)
-    need(frame, (x_column,))
     if not columns:
         raise InvalidOptionError("the frame has no column of numbers to draw; name it: y=...")
     return frame, x_column, columns

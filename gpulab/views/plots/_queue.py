@@ -93,9 +93,9 @@ class _HostAndGpu(Plot):
                 "the timeline has no launch with its kernel; record a program that uses the GPU"
             )
         if self.n_before >= len(self.calls):
-            made = counted(len(self.calls), "call")
+            calls = counted(len(self.calls), "call")
             raise InvalidOptionError(
-                f"n_before={self.n_before}, but the program makes {made}; give a smaller number"
+                f"n_before={self.n_before}, but the program makes {calls}; give a smaller number"
             )
 
     @property

@@ -283,11 +283,11 @@ class _InOrder(Plot):
     @property
     def title(self) -> str:
         jumps = self.jumps
-        said = [
+        clauses = [
             f"the {name} {f'jumps at {self.what} {jumps[name]}' if name in jumps else 'stays'}"
             for name in self.series
         ]
-        text = ", ".join(said)
+        text = ", ".join(clauses)
         return text[0].upper() + text[1:]
 
     @property

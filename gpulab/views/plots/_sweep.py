@@ -10,6 +10,7 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import NAME, instance_of
 from gpulab.core.units import format_rate, format_time
+from gpulab.device.measurement import Measurement
 from gpulab.figures import (
     INK,
     Figure,
@@ -88,9 +89,9 @@ class _Sweep(Plot):
     def unit(self) -> str:
         """``"FLOP"`` or ``"B"`` per second, or ``"s"`` if neither is known for all points."""
         units = [
-            {rate.unit for rate in taken.rates}
+            {rate.unit for rate in measurement.rates}
             for point in self._points
-            for taken in point.measurements
+            for measurement in point.measurements
         ]
         common = set.intersection(*units)
         binding = self._points[-1].measurements[0].binding
@@ -106,9 +107,9 @@ class _Sweep(Plot):
             others = {
                 name: value for name, value in point.task.arguments.items() if name != self.axis
             }
-            for taken in point.measurements:
-                name = ", ".join(filter(None, [taken.label, *self._varying(others)]))
-                dot = _Dot(float(point.task.arguments[self.axis]), *self._value(taken))
+            for measurement in point.measurements:
+                name = ", ".join(filter(None, [measurement.label, *self._varying(others)]))
+                dot = _Dot(float(point.task.arguments[self.axis]), *self._value(measurement))
                 dots_by_line.setdefault(one_line(name or point.task.function), []).append(dot)
         return {name: sorted(dots) for name, dots in dots_by_line.items()}
 
@@ -117,11 +118,11 @@ class _Sweep(Plot):
             if any(point.task.arguments[name] != value for point in self._points):
                 yield f"{name}={value}"
 
-    def _value(self, taken: Any) -> tuple[float, float, float]:  # noqa: ANN401  # a Measurement
-        for rate in taken.rates:
+    def _value(self, measurement: Measurement) -> tuple[float, float, float]:
+        for rate in measurement.rates:
             if rate.unit == self.unit:
                 return rate.per_s, rate.low_per_s, rate.high_per_s
-        return (taken.median_s, *taken.interval_s)
+        return (measurement.median_s, *measurement.interval_s)
 
     @property
     def limits(self) -> dict[str, float]:
@@ -129,8 +130,8 @@ class _Sweep(Plot):
         return {
             rate.limit_name: rate.limit_per_s
             for point in self._points
-            for taken in point.measurements
-            for rate in taken.rates
+            for measurement in point.measurements
+            for rate in measurement.rates
             if rate.unit == self.unit and rate.limit_per_s is not None
         }
 
@@ -144,8 +145,8 @@ class _Sweep(Plot):
             return f"{function}: time per call over {one_line(self.axis)}"
         best = max((dot.value, name, dot.x) for name, dots in self.series.items() for dot in dots)
         value, name, x = best
-        who = f"{function}, {name}," if len(self.series) > 1 else function
-        return f"{who} reaches {self._text(value)} at {one_line(self.axis)}={x:,.15g}"
+        line = f"{function}, {name}," if len(self.series) > 1 else function
+        return f"{line} reaches {self._text(value)} at {one_line(self.axis)}={x:,.15g}"
 
     @property
     def words(self) -> str:

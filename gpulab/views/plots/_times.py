@@ -1,4 +1,4 @@
-"""Plots of times in a frame: over sizes, call after call, and beside predictions."""
+"""Plots of times in a frame: over sizes, and call after call."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -10,13 +10,11 @@ from gpulab.core.requirements import COUNT_OR_ZERO, TEXT
 from gpulab.core.units import counted, format_ratio, format_time
 from gpulab.figures import (
     INK,
-    MUTED,
     Figure,
     FigureOptions,
     Plot,
     finish,
     frame_of,
-    legend_below,
     log_axis,
     look_of,
     looks,
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_FACTOR = 2  # predictions within this factor are in the band
 _FAR = 2.0  # times the median; a call that takes longer stands out
 
 
@@ -197,79 +194,3 @@ def call_times(
     '3 calls, median 5.00 µs. The longest is call 3: 900 µs.'
     """
     return show(_CallTimes(record, blocked_from), ax, figure)
-
-
-@dataclass(frozen=True, slots=True)
-class _Predictions(Plot):
-    record: "pd.DataFrame"
-
-    def __post_init__(self) -> None:
-        need(self.record, ("predicted_s", "measured_s"))
-
-    @property
-    def title(self) -> str:
-        return f"{self.n_near} of {len(self.record)} predictions are right within a factor of 2"
-
-    @property
-    def ratios(self) -> "pd.Series[float]":
-        """Measured over predicted time of each row."""
-        return self.record["measured_s"] / self.record["predicted_s"]
-
-    @property
-    def n_near(self) -> int:
-        """The number of predictions in the band; half and twice are equally far from it."""
-        return int((np.maximum(self.ratios, 1 / self.ratios) <= _FACTOR).sum())
-
-    @property
-    def words(self) -> str:
-        ratios = self.ratios
-        farthest = ratios.iloc[int(np.argmax(np.maximum(ratios, 1 / ratios)))]
-        return (
-            f"{self.n_near} of {len(ratios)} readings lie within a factor of 2. The farthest is "
-            f"{format_ratio(farthest)} times its prediction."
-        )
-
-    def draw(self, ax: "Axes") -> "Axes":
-        frame = self.record
-        scale, unit = unit_of([*frame["predicted_s"], *frame["measured_s"]])
-        predicted, measured = frame["predicted_s"] / scale, frame["measured_s"] / scale
-        ends = np.array([min(*predicted, *measured) / 2, max(*predicted, *measured) * 2])
-        ax.plot(ends, ends, color=MUTED, linewidth=1.2, label="equal")
-        low, high = ends / _FACTOR, ends * _FACTOR
-        ax.fill_between(ends, low, high, color=MUTED, alpha=0.15, label="within 2 times")
-        signs = marks(look_of("GPU"), source_of(frame)) | {"linestyle": "none"}
-        ax.plot(predicted, measured, label="readings", **signs)
-        for x, y, name in zip(predicted, measured, frame.get("label", ()), strict=False):
-            if str(name):
-                name_point(ax, str(name), (x, y))
-        log_axis(ax, "x")
-        log_axis(ax, "y")
-        legend_below(ax)
-        x_label, y_label = f"predicted ({unit})", f"measured ({unit})"
-        return finish(ax, "Scatter plot", x_label, y_label, legend=False)
-
-
-@typed
-def predicted_against_measured(
-    record: "pd.DataFrame",
-    ax: "Axes | None" = None,
-    **figure: Unpack[FigureOptions],
-) -> "Axes | Figure":
-    """Draw predicted against measured times; on the diagonal both agree.
-
-    Parameters
-    ----------
-    record
-        Columns ``predicted_s`` and ``measured_s``; names of the points if there is a ``label``.
-    ax
-        Axes to draw on. The band contains predictions within a factor of 2.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from gpulab import plots
-    >>> frame = pd.DataFrame({"predicted_s": [1e-6, 9e-6], "measured_s": [1e-6, 3e-6]})
-    >>> plots.predicted_against_measured(frame, source="virtual").caption
-    '1 of 2 readings lie within a factor of 2. The farthest is 0.333 times its prediction.'
-    """
-    return show(_Predictions(record), ax, figure)

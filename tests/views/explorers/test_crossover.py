@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
@@ -121,6 +123,7 @@ def test_nothing_measured_says_what_to_do() -> None:
         with pytest.raises(InvalidOptionError, match="No times of add"):
             refused()
     assert explorer.to_frame().empty
+    explorer.close()  # nothing was shown or measured
 
 
 def test_unknown_choices_are_refused(explorer: Explorer[CrossoverState]) -> None:
@@ -211,9 +214,11 @@ def test_failed_points_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.pixels
 def test_file_by_suffix(explorer: Explorer[CrossoverState], tmp_path: Path) -> None:
-    """The suffix chooses a picture or a table, and an unknown suffix is refused."""
-    with Image.open(explorer.save(tmp_path / "a.png")) as image:
-        assert image.size == (1800, 960)
+    """A picture is the one that is shown, with its names; an unknown suffix is refused."""
+    shown = np.asarray(Image.open(BytesIO(explorer.figure().png)))
+    assert shown.shape[:2] == (960, 1800)
+    saved = np.asarray(Image.open(explorer.save(tmp_path / "a.png")))
+    assert np.array_equal(saved, shown)
     assert "</svg>" in explorer.save(tmp_path / "a.svg").read_text("utf-8")
     table = pd.read_csv(explorer.save(tmp_path / "a.csv"))
     assert len(table) == len(explorer.to_frame()) == 20

@@ -165,6 +165,7 @@ def test_a_page_contains_no_script_but_its_own(monkeypatch: pytest.MonkeyPatch) 
     """A name from a file cannot end the script that contains it."""
     explorer: Any = crossover_explorer("add")
     monkeypatch.setattr(explorer._model, "base_numbers", lambda: {"name": "</script><b>x"})
+    shown_in(monkeypatch, watched=True)  # no figure
     html = explorer._shown()["text/html"]
     assert html.count("</script>") == 2
     assert len(widgets.page_html("crossover", "", {}, "")) < 200_000
@@ -230,6 +231,13 @@ def test_numbers_of_a_virtual_gpu_travel_when_they_are_asked_for(
     sent = message["numbers"]["operations"]["add"]["types"]["float32"]
     assert len(sent["gpus"]["computed:T4"]["none"]["median_s"]) >= 5
     assert explorer.state.gpu == "computed:T4"
+    opened: Any = crossover_explorer("add", gpu="computed:T4", cpu="here", points=points("add"))
+    numbers = opened._numbers()
+    curves = numbers["operations"]["add"]["types"]["float32"]
+    assert "computed:T4" in curves["gpus"]
+    assert "here" in curves["cpus"]
+    sources = [numbers["gpus"][f"computed:{name}"]["source"] for name in ("T4", "H200")]
+    assert sources == ["computed from its data sheet", "computed"]
 
 
 def test_code_moves_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,6 +279,10 @@ def test_measuring_from_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
         assert last["progress"]["total"] == 0
         own = last["numbers"]["operations"]["add"]["types"]["float32"]
         assert own["cpus"]["here"]["1"]["sizes"] == [p.task.size for p in explorer.points[::2]]
+        page.send(do="measure")
+        running = explorer._job
+        assert len(explorer.measure()) == 20  # a cell may measure, too, and ends what runs
+        assert not running.is_running
         explorer.close()
 
     asyncio.run(session())

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gpulab
 from gpulab.core.errors import InvalidOptionError
-from gpulab.core.units import format_percent
+from gpulab.core.units import format_percent, format_ratio
 from gpulab.roofline import Ceilings
 from gpulab.views.explorers import _open, roofline_explorer
 from gpulab.views.explorers._roofline import PREDICTION, ROOFLINE
@@ -143,9 +144,21 @@ def test_steps_are_the_roofs_and_what_is_shown(explorer: Any) -> None:  # noqa: 
 def test_view_has_its_own_axes(explorer: Any) -> None:  # noqa: ANN401  # as above
     """The description of each view names its axes with units."""
     assert explorer.state.view == PREDICTION
-    text = explorer.figure().description
-    assert "The x axis shows predicted (µs), from " in text
-    assert "The y axis shows measured (µs), from " in text
+    figure = explorer.figure()
+    assert "The x axis shows predicted (µs), from " in figure.description
+    assert "The y axis shows measured (µs), from " in figure.description
+    frame = explorer.to_frame()
+    n_near = frame["plain_ratio"].between(0.5, 2).sum()
+    assert figure.title.startswith(f"{n_near} of 35 predictions are right within a factor of 2 (")
+    (ax,) = figure.canvas.axes
+    diagonal, points = ax.lines
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
+    drawn = np.sort(points.get_ydata() / points.get_xdata())
+    assert drawn == pytest.approx(np.sort(frame["plain_ratio"]))
+    farthest = format_ratio(frame["plain_ratio"][0])
+    assert figure.caption.endswith(f"The farthest is {farthest} times its prediction.")
+    # Each operation is named once, at its farthest point.
+    assert sorted(text.get_text() for text in ax.texts) == ["add", "copy", "matmul", "softmax"]
     explorer.choose(view=ROOFLINE)
     text = explorer.figure().description
     assert "The x axis shows arithmetic intensity (FLOP/byte), from " in text

@@ -72,7 +72,7 @@ def test_a_panel_without_readings_says_why() -> None:
     """A panel without readings says so, for one missing part or for all of them."""
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
     said = [[text.get_text() for text in ax.texts] for ax in panels(mute)]
-    assert said == [["highest"], ["this GPU or its driver does not tell"]]
+    assert said == [["highest"], ["this GPU or its driver reports no value"]]
     assert [ax.texts[0].get_text() for ax in panels(BLIND)] == ["nothing can be read"] * 2
 
 
@@ -104,7 +104,7 @@ def test_words_for_a_part() -> None:
     assert live.draw(woken).title.startswith("Under load the clock rises from 345 to 1,440 MHz")
     assert live.draw(BLIND).title.startswith("The GPU under load")
     mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
-    assert "power not told, " in live.draw(mute).caption
+    assert "power not reported, " in live.draw(mute).caption
 
 
 def test_axes_outside_a_grid_are_refused() -> None:
@@ -112,7 +112,7 @@ def test_axes_outside_a_grid_are_refused() -> None:
     with pytest.raises(InvalidOptionError) as error:
         _figure.live(TRACE, Canvas().add_axes((0, 0, 1, 1)))
     assert str(error.value) == (
-        "the axes stand in no grid, and two panels need its room; make them by add_subplot()"
+        "the axes are in no grid, which their two panels share; make them with add_subplot()"
     )
 
 
@@ -120,12 +120,14 @@ def test_an_empty_trace_and_an_unknown_reason_are_refused() -> None:
     """A trace needs at least one reading, and ``stopped_by`` must be a known reason."""
     with pytest.raises(InvalidOptionError) as empty:
         replace(TRACE, readings=())
-    assert str(empty.value) == "readings=(); a trace must hold at least one"
+    assert str(empty.value) == "readings=(); give at least one"
     with pytest.raises(InvalidOptionError) as unknown:
         replace(TRACE, stopped_by="bored")
     assert (
         str(unknown.value) == "stopped_by='bored'; it must be '' or one of interrupt, stop, error"
     )
+    with pytest.raises(InvalidOptionError, match=r"^stopped_by='bored'"):
+        live.Series((1.0,), stopped_by="bored")
 
 
 @pytest.mark.parametrize(

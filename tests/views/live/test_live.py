@@ -94,14 +94,22 @@ def test_a_load_is_read_to_its_end() -> None:
     assert repr(trace) == str(trace)
 
 
+def swallowed() -> None:
+    """Press Ctrl-C, and catch it, as measure() does."""
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+
+
 @pytest.mark.slow
-@WATCHED
+@pytest.mark.parametrize(
+    ("watched", "press"), [(False, interrupt), (True, interrupt), (True, swallowed)]
+)
 def test_an_interrupt_keeps_the_readings_so_far(
-    *, watched: bool, monkeypatch: pytest.MonkeyPatch
+    *, watched: bool, press: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C ends the load, and trace and picture say that it was interrupted."""
+    """Ctrl-C ends the load, also if the work catches it; trace and picture say so."""
     shown = shown_in(monkeypatch, watched=watched)
-    trace = _live.load(at_call(40, interrupt), duration_s=2)
+    trace = _live.load(at_call(40, press), duration_s=2)
     assert trace.stopped_by == "interrupt"
     assert 0.2 <= trace.duration_s < 0.5
     words = f"stopped by an interrupt after {trace.duration_s:.1f} of 2 s"
@@ -109,23 +117,6 @@ def test_an_interrupt_keeps_the_readings_so_far(
     (outputs,) = shown.outputs
     assert isinstance(outputs[-1], Figure)
     assert outputs[-1].title.endswith(f" MHz, {words} (virtual NVIDIA H200)")
-
-
-@pytest.mark.slow
-@WATCHED
-def test_an_interrupt_that_the_work_swallows_ends_the_load(
-    *, watched: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C ends the load even if the work catches it, as measure() does."""
-
-    def swallowed() -> None:
-        with pytest.raises(KeyboardInterrupt):
-            interrupt()
-
-    shown_in(monkeypatch, watched=watched)
-    trace = _live.load(at_call(30, swallowed), duration_s=2)
-    assert trace.stopped_by == "interrupt"
-    assert trace.duration_s < 0.5
 
 
 def test_an_interrupt_before_the_first_reading_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +381,7 @@ def test_a_series_must_be_described() -> None:
     """An empty text alternative is refused before anything is measured."""
     with pytest.raises(InvalidOptionError) as error:
         _live.series(rising(2), plots.scaling, title="Rising", alt=" ")
-    assert str(error.value) == "alt=' '; say in a sentence what is to be seen in the plot"
+    assert str(error.value) == "alt=' '; say in a sentence what the plot shows"
 
 
 # A ladder

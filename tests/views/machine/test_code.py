@@ -1,5 +1,6 @@
 """A machine program as PyTorch code runs in the same order and has the same races."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from gpulab.views.machine._program import MachineProgram, ProgramOperation
 from gpulab.views.machine._readings import own_readings
 from gpulab.views.machine._runner import Runner
 from gpulab.views.machine._starts import STARTS, start
-from gpulab.virtual import TaskRecord
+from gpulab.virtual import TaskRecord, copied_bytes
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 MATMUL_LAUNCH_US = 11.7  # on the virtual H200
@@ -140,4 +141,12 @@ def test_the_code_is_what_one_would_write() -> None:
         "",
         "torch.cuda.synchronize()",
         'print("stopwatch:", (read_s[-1] - read_s[0]) * 1e6, "µs")',
+    ]
+    copies = MachineProgram((O("copy in"), O("copy out", is_pinned=False)))
+    n_pinned, n_pageable = (
+        math.ceil(copied_bytes(20_000, copies.spec, pinned=pinned) / 4) for pinned in (True, False)
+    )
+    assert [line for line in code(copies).splitlines() if "copy_" in line] == [
+        f"x[:{n_pinned}].copy_(host_1, non_blocking=True)",
+        f"host_2.copy_(x[:{n_pageable}])",
     ]

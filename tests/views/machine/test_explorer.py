@@ -133,10 +133,18 @@ def test_undo_reverts_a_whole_gesture() -> None:
     assert explorer.program == start("stopwatch")
     explorer._receive({"do": "redo"})
     assert explorer.program.operations[1].duration_us == 230.0
+    explorer.undo()
+    explorer.redo()
+    explorer.redo()
+    assert kinds(explorer) == ["clock", "kernel", "synchronize", "clock"]
+    explorer.undo()
+    explorer._receive(longer(250.0))
+    explorer.redo()  # after another change there is nothing to redo
+    assert kinds(explorer) == ["clock", "kernel", "clock"]
     explorer._receive({"do": "reset"})
     assert explorer.program == start("stopwatch")
     explorer.undo()
-    assert explorer.program.operations[1].duration_us == 230.0
+    assert explorer.program.operations[1].duration_us == 250.0
 
 
 def test_a_challenge_remembers_the_attempts() -> None:

@@ -188,6 +188,16 @@ def test_a_race_names_both_operations_and_one_wait_mends_it() -> None:
     assert spans(play(mended), "wait") == [(1, 29.15, 29.15)]
 
 
+@pytest.mark.parametrize(("is_pinned", "races"), [(True, ["race"]), (False, [])])
+def test_a_copy_for_which_the_host_waits_races_with_nothing_after_it(
+    *, is_pinned: bool, races: list[str]
+) -> None:
+    """What the host calls after it, on any stream, runs after it."""
+    copy = O("copy out", stream=1, duration_us=300.0, is_pinned=is_pinned)
+    program = MachineProgram((copy, O("kernel")), n_streams=2)
+    assert [remark.kind for remark in play(program).remarks] == races
+
+
 def test_words_say_what_the_picture_shows() -> None:
     """The text has one line per call: where it ran and what the host waited for."""
     words = playback_words(play(start("synchronize")))

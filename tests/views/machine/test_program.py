@@ -109,6 +109,8 @@ def test_changes_leave_the_first_program_alone() -> None:
     assert [each.kind for each in program.removed(0).operations] == ["kernel", "clock"]
     assert program.inserted(0, KERNEL).operations[0] == KERNEL
     assert program.free_event() == "a"
+    assert program.inserted(0, ProgramOperation("record", event="a")).free_event() == "b"
+    assert MachineProgram((KERNEL,)).removed(0).n_streams == 1
     with pytest.raises(UnknownNameError, match=r"^unknown operation 7; Known: 0, 1, 2$"):
         program.removed(7)
 

@@ -34,9 +34,6 @@ SIZES = pd.DataFrame(
     ],
     columns=["size", "duration_s", "series"],
 )
-GUESSES = pd.DataFrame(
-    {"predicted_s": [1e-6, 1e-5], "measured_s": [3e-6, 1.1e-5], "label": ["add", "matmul"]}
-)
 QUEUE = Timeline(
     (
         Span("launch", "a", "host", 1e-3, 1.01e-3),
@@ -48,9 +45,6 @@ QUEUE = Timeline(
 )
 NO_SPANS = Timeline((), "virtual", "NVIDIA H200")
 NO_COLUMNS = "the frame has no column size, series; it must have size, duration_s, series"
-NO_GUESSES = (
-    "the frame has no column predicted_s, measured_s; it must have predicted_s, measured_s"
-)
 NOT_DRAWABLE = (
     "record=3 cannot be drawn; give a Measurement, a Timeline, a frame, or a list of these"
 )
@@ -171,6 +165,7 @@ def test_scaling_sorts_each_series_by_size(ax: Axes) -> None:
     assert waited.get_xydata() == pytest.approx(np.array([[64, 18], [8192, 22_000]]))
     assert (ax.get_xscale(), ax.get_yscale(), ax.get_xlabel()) == ("log", "log", "n")
     assert list(ax.get_xticks()) == [64, 8192]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["64", "8,192"]
     assert naive.get_marker() != waited.get_marker()
 
 
@@ -187,22 +182,13 @@ def test_call_times_count_from_one(ax: Axes) -> None:
     points, mark = ax.lines
     assert points.get_xydata()[-1] == pytest.approx([21, 1000])
     assert (mark.get_label(), mark.get_xdata()[0]) == ("call 21", 21)
+    assert ax.get_yscale() == "log"
 
 
 def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
     """A timeline that contains one event, and so has no length, can be drawn."""
     plots.timeline(replace(QUEUE, spans=(Span("event", "e", "host", 1.0, 1.0),)), ax)
     assert ax.get_xlim() == (-0.01, 1.01)
-
-
-def test_predictions_lie_on_a_band_round_the_diagonal(ax: Axes) -> None:
-    """The dashed diagonal is where prediction and measurement agree; points have names."""
-    plots.predicted_against_measured(GUESSES, ax)
-    diagonal, points = ax.lines
-    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata())
-    assert points.get_xydata() == pytest.approx(np.array([[1, 3], [10, 11]]))
-    assert sorted(texts(ax)) == ["add", "matmul"]
-    plots.predicted_against_measured(GUESSES.drop(columns="label"), ax)
 
 
 def test_description_is_complete() -> None:
@@ -237,13 +223,14 @@ def test_any_function_of_record_and_axes_can_be_drawn() -> None:
 
 
 def test_long_titles_put_the_source_on_a_line_of_its_own() -> None:
-    """The source of a title that is too long for one line is on the next line."""
-    title = "A title that is rather long for the width of one single figure"
+    """The source of a title that is too long is on the next line, and a $ begins no formula."""
+    title = "A title of $N$ words that is rather long for the width of one figure"
     drawn = []
     figure = plots.draw(lambda _, ax: drawn.append(ax), EVENTS, title=title, alt="B")
     assert f"Plot: {title} (virtual NVIDIA H200). " in figure.description
     assert drawn[0].get_title() == f"{title}\n(virtual NVIDIA H200)"
     assert figure.title == f"{title} (virtual NVIDIA H200)"
+    assert not drawn[0].title.get_parse_math()
 
 
 @pytest.mark.slow
@@ -299,7 +286,6 @@ def test_numbers_without_a_source_are_not_drawn(record: object, kind: str) -> No
     [
         (plots.samples, [], "record=[] has no measurements; give at least one"),
         (plots.scaling, SIZES.drop(columns=["size", "series"]), NO_COLUMNS),
-        (plots.predicted_against_measured, SIZES, NO_GUESSES),
         (plots.scaling, SIZES.iloc[:0], "the frame has no rows; there is nothing to draw"),
         (plots.call_times, 3, NOT_DRAWABLE),
     ],

@@ -15,7 +15,7 @@ from gpulab import plots
 from gpulab.core.errors import InvalidOptionError
 from gpulab.figures import WIDTH_IN, Figure
 from gpulab.timing import Ladder, Rung
-from tests.views.plots.test_basic import CALLS_S, CARD, EVENTS, GUESSES, NAIVE, QUEUE, SIZES
+from tests.views.plots.test_basic import CALLS_S, CARD, EVENTS, NAIVE, QUEUE, SIZES
 
 pytestmark = pytest.mark.usefixtures("no_pixels")
 
@@ -60,12 +60,6 @@ EVERY: list[tuple[Callable[..., Any], Any, str, str]] = [
         CALLS_S,
         "The longest call takes 200 times as long as the median",
         "21 calls, median 5.00 µs. The longest is call 21: 1.00 ms.",
-    ),
-    (
-        plots.predicted_against_measured,
-        GUESSES,
-        "1 of 2 predictions are right within a factor of 2",
-        "1 of 2 readings lie within a factor of 2. The farthest is 3 times its prediction.",
     ),
     (
         plots.timeline,
@@ -149,7 +143,7 @@ def test_a_known_source_is_used() -> None:
 
 
 def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
-    """Columns of seconds share one unit, rows are sorted, and the axis begins at zero."""
+    """Columns share one unit, also with a gap, rows are sorted, and the axis begins at zero."""
     ax = plots.line(STAIRS, Canvas().add_subplot())
     time, queue = ax.lines
     assert time.get_xydata() == pytest.approx(np.array([[1, 2], [2, 3], [4, 8]]))
@@ -157,6 +151,29 @@ def test_lines_are_sorted_share_a_unit_and_begin_at_zero() -> None:
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("n", "time (µs)")
     assert ax.get_ylim()[0] == 0
     assert time.get_marker() != queue.get_marker()
+    gap = plots.line(STAIRS.assign(queue_s=[1e-6, np.nan, 3e-6]), Canvas().add_subplot())
+    assert (gap.get_ylabel(), len(gap.lines[1].get_xdata())) == ("time (µs)", 2)
+    mixed = pd.DataFrame({"n": [1, 2], "a_ms": [1.0, 2.0], "b_mhz": [3.0, 4.0]})
+    assert plots.line(mixed, Canvas().add_subplot()).get_ylabel() == "value"
+
+
+@pytest.mark.parametrize(
+    ("values", "is_from_zero"),
+    [([8, 10], True), ([8.1, 10], False), ([5, 5], True), ([0, 0], True), ([-1, 10], False)],
+)
+def test_an_axis_from_zero_does_not_hide_the_data(
+    values: list[float], *, is_from_zero: bool
+) -> None:
+    """A linear axis begins at zero, unless the values would lie in the upper fifth of it."""
+    for plot in (plots.line, plots.scatter):
+        ax = plot(pd.DataFrame({"n": [1, 2], "value": values}), Canvas().add_subplot())
+        assert (ax.get_ylim()[0] == 0) == is_from_zero
+
+
+def test_a_ladder_has_a_named_row_for_each_rung_that_was_timed() -> None:
+    """A rung without a time has no row."""
+    ax = plots.ladder(LADDER, Canvas().add_subplot())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["naive"]
 
 
 def test_counts_have_whole_ticks() -> None:
@@ -177,6 +194,8 @@ def test_points_keep_their_rows_and_are_not_joined() -> None:
     assert points.get_xydata() == pytest.approx(np.array([[4, 8], [1, 2], [2, 3]]))
     assert points.get_linestyle() == "None"
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    both = plots.scatter(STAIRS.assign(n=[4, 1, 0]), Canvas().add_subplot(), log="x")
+    assert both.get_legend() is not None  # loose points have no end for a name
 
 
 def test_bars_begin_at_zero_and_have_their_numbers() -> None:
@@ -200,6 +219,10 @@ def test_bars_begin_at_zero_and_have_their_numbers() -> None:
             "the column 'name' has no numbers; name columns of numbers, or draw bars",
         ),
         (
+            lambda: plots.line(pd.DataFrame({"n": [1, 2], "time_s": [np.nan] * 2})),
+            "the column 'time_s' has no numbers; name columns of numbers, or draw bars",
+        ),
+        (
             lambda: plots.bars(pd.DataFrame({"a": ["x"], "b": ["y"]}), x="a", y="b"),
             "the column 'b' has no numbers; a bar needs a number",
         ),
@@ -212,7 +235,7 @@ def test_bars_begin_at_zero_and_have_their_numbers() -> None:
             "the frame has no column of numbers to draw; name it: y=...",
         ),
         (
-            lambda: plots.line(STAIRS, log="z"),
+            lambda: plots.scatter(STAIRS, log="z"),
             "log='z'; it must be one of 'x', 'y', 'xy', or None",
         ),
         (

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from gpulab import plots
 from gpulab.core.errors import InvalidOptionError
+from gpulab.core.units import counted
 from gpulab.figures import MUTED
 from gpulab.tracing import Span, Timeline
 from tests.support.spans import host, mark, work
@@ -39,6 +40,7 @@ def texts(ax: Axes) -> list[str]:
     [
         (3, 1, "abc", "All three calls have returned. The GPU has finished none of them"),
         (3, 2, "abc", "All three calls have returned. The GPU has finished none of them"),
+        (3, 2, "", "All six calls have returned. The GPU has finished one of them"),
         (2, 1, "", "Both calls have returned. The GPU has finished none of them"),
         (8, 1, "", "All 8 calls have returned. The GPU has finished one of them"),
         (1, 1, "a", "The call has returned. The GPU has not finished its work"),
@@ -50,6 +52,9 @@ def test_the_title_says_what_is_finished(
     """The title counts the calls that are finished when the last of them has returned."""
     figure = plots.host_and_gpu(program(*launches(n_calls, per_call=per_call)), names=names)
     assert figure.title == f"{title} (virtual NVIDIA H200)"
+    # One call of the program may launch several kernels.
+    n_called = n_calls if names else n_calls * per_call
+    assert figure.caption.startswith(f"The host's {counted(n_called, 'call')} have returned")
 
 
 def test_names_that_do_not_fit_are_left_out() -> None:

@@ -36,7 +36,10 @@ def test_a_reading_that_does_not_follow_the_work() -> None:
         "At n = 4,096 the GPU needs 3.00 ms and the stopwatch reads 10.0 µs.\n"
         "At n = 8,192 the GPU needs 20.0 ms and the stopwatch reads 10.0 µs."
     )
-    assert "2,000 times\ntoo little" in texts(figure.canvas.axes[0])
+    (ax,) = figure.canvas.axes
+    assert "2,000 times\ntoo little" in texts(ax)
+    (arrow,) = (text for text in ax.texts if text.arrow_patch and not text.get_text())  # type: ignore[attr-defined]  # annotations have it
+    assert [arrow.xy, arrow.xyann] == [(8192, 20_000), (8192, pytest.approx(10))]  # type: ignore[attr-defined]  # as above
 
 
 def test_a_reading_that_is_too_long_and_grows() -> None:
@@ -57,6 +60,8 @@ def test_lines_that_wait() -> None:
     )
     ax = plots.host_times(pd.Series(seen), Canvas().add_subplot())
     assert [label.get_text() for label in ax.get_yticklabels()] == [*"abcd"]
+    assert ax.get_xlabel() == "time on the host (µs)"
+    assert [bar.get_width() / 1e6 for bar in ax.patches] == pytest.approx([*seen.values()])
     assert texts(ax) == [
         *["21.0 ms", "100 ns", "15.0 µs", "12.0 ms", "← returned at once", "waited →"]
     ]

@@ -96,6 +96,7 @@ def test_cache_and_floor_are_slopes_of_the_measured_roof(ax: Axes) -> None:
     figure(chart(SHEET, MEASURED), ax)
     x, y = slope(ax, "L2, 8.00 TB/s").get_data()
     assert y[0] / x[0] == pytest.approx(8, rel=1e-12)
+    assert y[-1] == pytest.approx(400)  # no slope goes beyond the highest peak
     x, y = slope(ax, "floor of 2.00 µs for 12.0 KiB").get_data()
     assert y[0] / x[0] == pytest.approx(12 * 1024 / 2e-6 / 1e12, rel=1e-12)
 
@@ -114,7 +115,13 @@ def test_the_shape_of_a_point_shows_its_limit(ax: Axes) -> None:
     assert list(y) == pytest.approx([2**26 / 2e-4 / 1e12], rel=1e-12)
     assert list(line(ax, "launch-bound").get_xdata()) == [1 / 12]
     assert len(line(ax, "compute-bound").get_xdata()) == 2
-    assert len(line(ax, "prediction").get_xdata()) == 4
+    predicted = line(ax, "prediction")
+    table = roofline.table(POINTS[:4])
+    assert predicted.get_ydata() == pytest.approx(table["flops"] / table["refined_s"] / 1e12)
+    # A line joins each point with its prediction.
+    joined = [list(ends[:, 1]) for ends in ax.collections[-1].get_segments()]  # type: ignore[attr-defined]  # these have it
+    reached = list(table["flops_per_s"] / 1e12)
+    assert joined == [list(pair) for pair in zip(reached, predicted.get_ydata(), strict=True)]
     legend = ax.get_legend()
     assert legend is not None
     assert legend._ncols == len(legend.get_texts()) == 4  # type: ignore[attr-defined]  # no other way
@@ -205,9 +212,11 @@ def test_names_of_one_place_fit_into_the_picture() -> None:
 def test_titles_say_what_was_reached_and_how_far_the_models_are_right() -> None:
     """The best point has its share of the highest peak; gaps count what is within a quarter."""
     best = point("matmul", 1024, 2 * 1024**3 / 30e12)
-    assert figure(chart(SHEET, LIVE, points=(best,))).title.startswith(
+    shown = figure(chart(SHEET, LIVE, points=(best,)))
+    assert shown.title.startswith(
         "The most is reached by matmul at 1,024: 30 TFLOP/s, 50 % of the peak"
     )
+    assert shown.caption.startswith("1 point of 1 operation, from 30 to 30 TFLOP/s.")
     frame = pd.DataFrame(
         {"workload": ["a", "b"], "plain_ratio": [3.0, 9.0], "refined_ratio": [0.8, 1.3]}
     )

@@ -24,8 +24,8 @@ def launched(n_calls: int) -> Timeline:
 
 def copied(*copies: tuple[float, float]) -> Timeline:
     """Return copies, and a kernel from 40 to 80 µs."""
-    spans = [work(*ends, 1, n, engine="copy in") for n, ends in enumerate(copies)]
-    return program(host("launch", 0, 5, 0), *spans, work(40, 80, 0, 9))
+    spans = [work(*ends, 1, n, engine="copy in", name="HtoD") for n, ends in enumerate(copies)]
+    return program(host("launch", 0, 5, 0), *spans, work(40, 80, 0, 9, name="mm"))
 
 
 def test_without_copies_the_title_compares_the_times() -> None:
@@ -63,6 +63,8 @@ def test_each_program_has_the_rows_that_it_needs() -> None:
         *("one: host", "one: kernels", "two: host", "two: copies", "two: kernels"),
     ]
     assert ax.get_yticks().tolist() == [0, 1, 3, 4, 5]
+    # Only kernels have names of their own.
+    assert [text.get_text() for text in ax.texts] == ["launch", "copy", "mm"]
 
 
 def test_the_wait_of_a_stream_is_no_time_of_the_host() -> None:
