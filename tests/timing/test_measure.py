@@ -19,8 +19,7 @@ from gpulab.core.errors import (
 from gpulab.core.progress import Bar
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, Floor, _measure, _run, calibration, measure
-from gpulab.timing.calibration import _device_floor
+from gpulab.timing import METHODS, Floor, _device_floor, _measure, _run, measure
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 
@@ -303,7 +302,7 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
         n_allocations += 1
         return _device_floor.floor()
 
-    monkeypatch.setattr(calibration, "device_floor", beside)
+    monkeypatch.setattr(_device_floor, "device_floor", beside)
     monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
     assert "allocator-grew" not in codes(measure(kernel))
     assert n_allocations == 2
