@@ -8,7 +8,7 @@ import torch
 
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, compare, ladder, measure, take_samples
+from gpulab.timing import METHODS, N_RUNGS, compare, ladder, measure, take_samples
 from gpulab.virtual import Gaps
 from gpulab.virtual.simulator import GRAPH_GAPS, HostCosts
 
@@ -198,7 +198,7 @@ def test_a_measurement_is_what_was_asked_for(seed: int) -> None:
     assert taken.inner_loops == loops
     assert taken.conditions.cache == options.get("cache", asked.cache if loops == 1 else "hot")
     assert taken.peak_bytes == (0 if is_probed else None)
-    assert taken.floor_s == (0.0 if taken.method not in FLOORS_S else FLOORS_S[taken.method])
+    assert taken.floor_s == FLOORS_S.get(taken.method, 0.0)
     assert taken.stopped_by == ("n_samples" if "n_samples" in options else "precision")
     assert taken.n_samples == options.get("n_samples", taken.n_samples)
     assert taken.n_warmup == options.get("n_warmup", taken.n_warmup)
@@ -238,7 +238,9 @@ def test_a_comparison_is_the_ratio_of_the_truths(seed: int) -> None:
         low, high = each.ratio_interval
         assert low <= each.ratio <= high
         assert each.differs == (low > 1 or high < 1)
-        assert each.verdict().startswith("b takes" if each.differs else "no difference seen: b / a")
+        assert each.verdict().startswith(
+            "b takes" if each.differs else "no difference seen: b / a"
+        )
         assert each.differs == (first.lengths_us != second.lengths_us)
     assert found.first.n_samples == found.second.n_samples == options.get("n_samples", 20)
 
@@ -248,9 +250,11 @@ def test_a_comparison_is_the_ratio_of_the_truths(seed: int) -> None:
 def test_the_rungs_of_a_ladder_are_the_truths(seed: int) -> None:
     """Each rung is what its method promises, and off by how much that differs from the records."""
     draw = random.Random(seed)
-    program, setup = Program(lengths(draw)[:seed + 1]), Program((10,))
+    program, setup = Program((3,) * 4 if seed == 0 else lengths(draw)[:seed]), Program((10,))
     climbed = ladder(program, setup=setup, max_time_s=0.01, progress=False)
     span_s = program.span_s()
+    is_warm = [rung.record is not None and rung.record.n_warmup > 0 for rung in climbed.rungs]
+    assert is_warm == [False] * 3 + [True] * (N_RUNGS - 3)
     for rung in climbed.rungs:
         record = rung.record
         assert record is not None
@@ -259,7 +263,7 @@ def test_the_rungs_of_a_ladder_are_the_truths(seed: int) -> None:
         assert low_s <= record.median_s + record.floor_s <= high_s + first_s
         assert rung.referee_s == pytest.approx(span_s, abs=NS)
         assert rung.error == pytest.approx(record.median_s / span_s - 1, abs=1e-4)
-    if program.busy_s() < 0.95 * span_s:
-        assert climbed.kernels_s == pytest.approx(program.busy_s(), abs=NS)
-    else:
-        assert climbed.kernels_s is None
+    is_short = program.busy_s() < 0.95 * span_s
+    assert climbed.kernels_s == (pytest.approx(program.busy_s(), abs=NS) if is_short else None)
+    for shown in (str(climbed), climbed._repr_html_()):
+        assert ("the kernels alone take" in shown) == is_short
