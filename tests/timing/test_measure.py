@@ -57,16 +57,6 @@ class Work:
 pytestmark = pytest.mark.usefixtures("gpu")
 
 
-def test_several_calls_of_a_sample_cannot_be_cold() -> None:
-    """A cold cache with several calls in a sample is refused with the alternatives."""
-    with pytest.raises(InvalidOptionError) as error:
-        measure(kernel, cache="cold", inner_loops=3)
-    assert str(error.value) == (
-        "cache='cold' with inner_loops=3; only the first of the calls in a sample would be cold; "
-        "use inner_loops=1, or cache='hot'"
-    )
-
-
 def test_time_limit_ends_what_does_not_get_precise(gpu: VirtualGpu) -> None:
     """Work of two lengths never gets precise and stops soon after `max_time_s`."""
     start_s = gpu.now_s

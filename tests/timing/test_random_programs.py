@@ -8,14 +8,15 @@ import torch
 
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, N_RUNGS, compare, ladder, measure, take_samples
+from gpulab.timing import METHODS, N_RUNGS, _work_floor, compare, ladder, measure, take_samples
 from gpulab.virtual import Gaps
 from gpulab.virtual.simulator import GRAPH_GAPS, HostCosts
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
 HOST = HostCosts()
-CYCLES_PER_US = gpu("H200").boost_clock_mhz
+H200 = gpu("H200")
+CYCLES_PER_US = H200.boost_clock_mhz
 TICK_S = 32e-9  # one step of the events' clock
 NS = 1e-9
 SLEEP_LAUNCH_S = HOST.sleep_launch_ns * NS
@@ -139,6 +140,12 @@ def drawn_options(draw: random.Random) -> dict[str, object]:
         options["flush"] = "write"
     if draw.random() < 0.5:
         options["setup"] = Program((30,))
+    if draw.random() < 0.3:
+        options["flops"] = draw.choice([1.0, 1e18])
+    if draw.random() < 0.3:
+        # What fits into the L2 sets no limit, and two gigabytes take less than a second.
+        options["size_bytes"] = draw.choice([H200.l2_bytes, 2 * 10**9, 10**13])
+    options["floor"] = draw.choice(["work", "device"])
     return options
 
 
@@ -151,7 +158,15 @@ def expected_findings(program: Program, taken: Measurement, asked: dict[str, obj
     is_empty = not program.lengths_us and (is_probed or clock == "records" or taken.floor_s > 0)
     short = clock == "events" and taken.median_s * taken.inner_loops < 0.5e-6
     waits_seen = program.waits and is_probed
+    least_s = max(
+        float(str(asked.get("flops", 0))) / max(H200.peak_flops_per_s.values()),
+        float(str(asked.get("size_bytes", 0))) / H200.bandwidth_bytes_per_s,
+    )
     told = {
+        "faster-than-roofline": (
+            least_s > 1.05 * taken.median_s and asked.get("size_bytes") != H200.l2_bytes
+        )
+        or asked.get("flops") == 1e18,
         "too-few-samples": taken.n_samples < 6,
         "naive-launch-only": method == "naive" and not waits_seen,
         "synchronizes-inside": waits_seen,
@@ -165,14 +180,19 @@ def expected_findings(program: Program, taken: Measurement, asked: dict[str, obj
     return {code for code, is_told in told.items() if is_told}
 
 
-def expected_calls(taken: Measurement, asked: dict[str, object]) -> tuple[int, int]:
+def expected_calls(
+    taken: Measurement, asked: dict[str, object], *, is_recorded: bool
+) -> tuple[int, int]:
     """Return how often a measurement calls the work, and its setup."""
     if taken.method == "graph":  # ten samples are captured, and ten more on a cold cache
         n_captured = 20 if taken.conditions.cache == "hot" and is_open(taken, asked) else 10
         return taken.n_warmup + n_captured * taken.inner_loops, n_captured
     n_taken = taken.n_samples
-    if taken.method == "calibrated" and taken.conditions.cache == "hot" and is_open(taken, asked):
-        n_taken += 5  # on a cold cache, for the finding "cache-hot"
+    if taken.method == "calibrated" and is_open(taken, asked):
+        if taken.conditions.cache == "hot":
+            n_taken += 5  # on a cold cache, for the finding "cache-hot"
+        if is_recorded and asked["floor"] == "work":
+            n_taken += 12  # with the driver's records
     return taken.n_warmup + n_taken * taken.inner_loops, n_taken
 
 
@@ -182,9 +202,14 @@ def is_open(taken: Measurement, asked: dict[str, object]) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_measurement_is_what_was_asked_for(seed: int) -> None:
-    """Its time is the truth, its findings are those of the program, and its calls are counted."""
+def test_a_measurement_is_what_was_asked_for(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is the truth, its findings are those of the program, and its calls are counted.
+
+    In one of two runs the model's records pass for those of a driver.
+    """
     draw = random.Random(seed)
+    is_recorded = seed % 2 == 1
+    monkeypatch.setattr(_work_floor, "can_record", lambda: is_recorded)
     program, options = drawn_program(draw), drawn_options(draw)
     asked, loops = METHODS[str(options["method"])], int(str(options.get("inner_loops", 1)))
     if asked.name == "graph":
@@ -198,7 +223,14 @@ def test_a_measurement_is_what_was_asked_for(seed: int) -> None:
     assert taken.inner_loops == loops
     assert taken.conditions.cache == options.get("cache", asked.cache if loops == 1 else "hot")
     assert taken.peak_bytes == (0 if is_probed else None)
-    assert taken.floor_s == FLOORS_S.get(taken.method, 0.0)
+    has_own = is_recorded and options["floor"] == "work" and bool(program.lengths_us)
+    has_own = has_own and taken.method == "calibrated" and is_open(taken, options)
+    # On hardware a session of records adds to several kernels, and the model's adds nothing.
+    off_s = TICK_S + (_work_floor.SESSION_S if has_own else 0.0)
+    assert taken.floor_s == pytest.approx(FLOORS_S.get(taken.method, 0.0), abs=off_s)
+    assert (taken.floor_error_s > 0) == has_own
+    if taken.method in FLOORS_S:
+        assert taken.floor_method == ("work" if has_own else "records")
     assert taken.stopped_by == ("n_samples" if "n_samples" in options else "precision")
     assert taken.n_samples == options.get("n_samples", taken.n_samples)
     assert taken.n_warmup == options.get("n_warmup", taken.n_warmup)
@@ -206,7 +238,7 @@ def test_a_measurement_is_what_was_asked_for(seed: int) -> None:
     assert codes == expected_findings(program, taken, options)
     # Work that waits is repeated where a sleep should keep the host ahead.
     if not program.waits or taken.method in {"naive", "synchronized", "events"}:
-        n_calls, n_setups = expected_calls(taken, options)
+        n_calls, n_setups = expected_calls(taken, options, is_recorded=is_recorded)
         n_refuting = program.side is not None and "n_warmup" not in options
         assert program.n_calls == n_calls + n_refuting  # the driver's records of one more call
         assert isinstance(setup := options.get("setup", Program(())), Program)

@@ -118,46 +118,6 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
-def test_measure_takes_off_the_floor_of_the_work() -> None:
-    """A dozen more calls with records, and as many samples after them; the record's time."""
-    numbers: list[int] = []
-
-    def work() -> None:
-        numbers.append(len(numbers))
-        sleep_us(20)
-
-    found = measure(work)
-    assert found.median_s == pytest.approx(20 * US, abs=1e-12)
-    assert found.floor_error_s == pytest.approx(
-        (0.15**2 + (0.005 * 22.6) ** 2) ** 0.5 * US, rel=0.01
-    )
-    assert (found.n_samples, found.stopped_by) == (10 + 12, "precision")
-    assert len(numbers) == found.n_warmup + 22 + 12
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"floor": "device"},
-        {"n_samples": 10},
-        {"inner_loops": 2, "cache": "hot"},
-        {"method": "graph"},
-        {"method": "saturated"},
-    ],
-)
-def test_measure_leaves_the_profiler_alone(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
-) -> None:
-    """Where it was told to, and where the number of calls or another method was asked for."""
-    monkeypatch.setattr(_work_floor, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
-    found = measure(lambda: sleep_us(20), **options)  # type: ignore[arg-type] # options of measure
-    assert found.floor_error_s == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
 def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The floor of work over a millisecond is taken as zero."""
     monkeypatch.setattr(_work_floor, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
