@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpulab.core.errors import EmptyMeasurementError
-from gpulab.core.requirements import NOT_NEGATIVE, SHARE, numbers_of
+from gpulab.core.requirements import SHARE, numbers_of
 
 _Array: TypeAlias = NDArray[np.float64]
 Samples: TypeAlias = Sequence[float] | _Array
@@ -25,6 +25,8 @@ _MEDIAN_ERROR = 1.2533
 # The steady state starts with this many samples in a row at its level. One alone may be luck.
 _ROW = 3
 _MIN_FOR_STEADY = 8
+# The distance from the level of the steady state that is always allowed, relative to the level.
+_TOLERANCE = 0.02
 # The share of all later samples that must be at the level. The rest may be outliers.
 _STEADY_SHARE = 0.9
 _MIN_FOR_MODE = 4
@@ -35,6 +37,9 @@ _MODE_SHARE = 0.1
 # The distance of two modes in spreads. If you cut one normal or one uniform distribution in half,
 # the halves are less than 3 spreads apart.
 _MODE_DISTANCE = 6.0
+# The smallest distance of two modes, relative to the lower one. Without it the ticks of a coarse
+# clock would be modes.
+_LEAST_DISTANCE = 0.05
 
 
 def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, float]:
@@ -113,33 +118,23 @@ def drift(samples: Samples) -> float:
     return (last - first) / abs(first) if first else math.copysign(math.inf, last)
 
 
-def modes(samples: Samples, *, min_separation: float = 0.05) -> tuple[float, ...]:
+def modes(samples: Samples) -> tuple[float, ...]:
     """Return the centres of the clusters that the samples form, smallest first.
 
     One value means that no clear gap was seen. Two values mean that the work ran in two ways
     (two clocks, two algorithms, cache hit or miss), which a single median hides. A cluster
     contains at least a tenth of the samples and at least four. Its distance from the next one
-    is at least six of its own spreads; closer clusters count as one. Up to one in twelve small
-    sets (8 to 20 samples) without clusters is split by chance.
-
-    Parameters
-    ----------
-    samples
-        At least one number, in any order.
-    min_separation
-        The smallest distance of two clusters, relative to the lower one. Without it the
-        function would take the ticks of a coarse clock for clusters.
+    is at least six of its own spreads and 5 % of the lower one; closer clusters count as one. Up
+    to one in twelve small sets (8 to 20 samples) without clusters is split by chance.
 
     Examples
     --------
     >>> modes([5.0] * 6 + [7.0] * 4)
     (5.0, 7.0)
     """
-    NOT_NEGATIVE.check(min_separation=min_separation)
     ordered = np.sort(_array(samples))
     n_smallest = max(_MIN_FOR_MODE, math.ceil(_MODE_SHARE * len(ordered)))
-    clusters = _split(ordered, n_smallest, min_separation)
-    return tuple(float(np.median(cluster)) for cluster in clusters)
+    return tuple(float(np.median(cluster)) for cluster in _split(ordered, n_smallest))
 
 
 def tick(samples: Samples) -> float:
@@ -162,36 +157,32 @@ def tick(samples: Samples) -> float:
     return float(steps.min()) if steps.size else 0.0
 
 
-def steady_from(samples: Samples, *, tolerance: float = 0.02) -> int:
+def steady_from(samples: Samples) -> int:
     """Return the index of the first sample of the steady state.
 
-    The second half of the samples defines the level and the noise. The steady state begins
-    with the first three samples in a row at that level, provided that nine tenths of all later
-    samples are at it too. If the second half itself moves, or there are fewer than 8 samples,
-    the result is ``len(samples)``: not steady yet. A steady state may end: the clock may
-    still fall when the device gets hot.
+    The second half of the samples defines the level and the noise. A sample within 2 % of the
+    level is at it, and noise allows more. The steady state begins with the first three samples in
+    a row at that level, provided that nine tenths of all later samples are at it too. If the
+    second half itself moves, or there are fewer than 8 samples, the result is ``len(samples)``:
+    not steady yet. A steady state may end: the clock may still fall when the device gets hot.
 
     Parameters
     ----------
     samples
         At least one number, in the order in which they were taken.
-    tolerance
-        The distance from the level that is always allowed, relative to the level. Noise may
-        allow more.
 
     Examples
     --------
     >>> steady_from([900.0, 12.0, 5.1, 5.0, 5.0, 5.1, 5.0, 5.0])
     2
     """
-    NOT_NEGATIVE.check(tolerance=tolerance)
     values = _array(samples)
     if len(values) < _MIN_FOR_STEADY:
         return len(values)
     # The first half may consist of first-use costs alone, so it must not influence the level.
     tail = values[len(values) // 2 :]
     noise = _noise(tail)
-    allowed = tolerance * abs(float(np.median(tail)))
+    allowed = _TOLERANCE * abs(float(np.median(tail)))
     if _moves(tail, noise, allowed):
         return len(values)
     inside = np.abs(values - np.median(tail)) <= max(allowed, 3 * noise)
@@ -217,7 +208,7 @@ def _interval_rank(n_samples: int, confidence: float) -> int:
     return max(n_ends - 1, 0)
 
 
-def _split(ordered: _Array, n_smallest: int, min_separation: float) -> list[_Array]:
+def _split(ordered: _Array, n_smallest: int) -> list[_Array]:
     """Split at the widest gap, again and again; undo a split whose sides are too close."""
     if len(ordered) < 2 * n_smallest:
         return [ordered]
@@ -225,15 +216,15 @@ def _split(ordered: _Array, n_smallest: int, min_separation: float) -> list[_Arr
     widest = int(cuts[np.argmax(ordered[cuts] - ordered[cuts - 1])])
     # Each side is split further before the gap is judged: with three modes, the side that
     # contains two of them would have a large spread and hide the gap.
-    low = _split(ordered[:widest], n_smallest, min_separation)
-    high = _split(ordered[widest:], n_smallest, min_separation)
-    return low + high if _are_apart(low[-1], high[0], min_separation) else [ordered]
+    low = _split(ordered[:widest], n_smallest)
+    high = _split(ordered[widest:], n_smallest)
+    return low + high if _are_apart(low[-1], high[0]) else [ordered]
 
 
-def _are_apart(low: _Array, high: _Array, min_separation: float) -> bool:
+def _are_apart(low: _Array, high: _Array) -> bool:
     distance = float(np.median(high) - np.median(low))
     own_spread = max(robust_spread(low), robust_spread(high))
-    needed = max(_MODE_DISTANCE * own_spread, min_separation * abs(float(np.median(low))))
+    needed = max(_MODE_DISTANCE * own_spread, _LEAST_DISTANCE * abs(float(np.median(low))))
     return distance > needed
 
 

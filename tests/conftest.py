@@ -243,7 +243,7 @@ def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def no_floor_known() -> Iterator[None]:
     """Forget all floors, and which devices have none, before and after a test."""
-    from gpulab.timing.calibration import _device_floor
+    from gpulab.timing import _device_floor
 
     _device_floor.forget_floors()
     yield

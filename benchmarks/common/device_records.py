@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import torch
 
 from gpulab.device.work import Work
-from gpulab.tracing.profiling import ActivityRecord, capture
+from gpulab.happens_before.activity import ActivityRecord
+from gpulab.tracing.profiling import capture
 
 _SPIN_NAMES = ("spin_kernel", "sleep")  # on a real device and on a virtual one
 _NS_PER_US = 1e3

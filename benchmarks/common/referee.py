@@ -17,7 +17,7 @@ from gpulab.device.work import Work
 from gpulab.timing import flusher
 from gpulab.timing._profiler import read_calls
 from gpulab.timing._saturated import SaturatedSampler
-from gpulab.timing.calibration._work_floor import SESSION_S
+from gpulab.timing._work_floor import SESSION_S
 
 HOT, READ = "hot", "read"
 _MIB = 1 << 20

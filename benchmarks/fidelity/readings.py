@@ -20,9 +20,9 @@ from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.workload import Workload
 from gpulab.core.errors import NoValuesError
 from gpulab.device.work import Work
+from gpulab.happens_before.activity import ActivityRecord
 from gpulab.timing import elapsed_s
 from gpulab.timing._event_pairs import new_event
-from gpulab.tracing.profiling import ActivityRecord
 
 Recording = dict[str, Any]
 Read = Callable[[], Recording]

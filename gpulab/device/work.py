@@ -30,8 +30,7 @@ def collector_paused() -> Iterator[None]:
         gc.disable()
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        (gc.enable if was_enabled else gc.disable)()
 
 
 def check_callable(name: str, work: object, cure: str) -> None:

@@ -29,9 +29,10 @@ def _values(option: str) -> tuple[str, ...] | None:
         return ("auto",)
     if option not in {"--method", "--flush", "--floor"}:
         return None
-    from gpulab.timing import FLOORS, FLUSHES, METHODS
+    from gpulab.timing import MeasurementOptions
 
-    return tuple({"--method": METHODS, "--flush": FLUSHES, "--floor": FLOORS}[option])
+    requirement: Any = MeasurementOptions.requirement(option.removeprefix("--"))
+    return tuple(requirement.names)
 
 
 def start_completing(shell: Shell) -> None:

@@ -1,6 +1,5 @@
 """Restore the shell and PyTorch after a timed cell, and make its errors easy to read."""
 
-import gc
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -11,21 +10,18 @@ from gpulab.magic._cell import Shell
 
 @contextmanager
 def settings_kept(shell: Shell) -> Iterator[None]:
-    """Restore settings that the timed cell or its setup may change, however the block ends.
+    """Restore settings that only a timed cell or its setup changes, however the block ends.
 
-    These are the settings that every measurement restores, Python's garbage collector, the
-    default type and device, the precision of matmuls, and the shell's syntax-tree transformers.
+    These are the default type and device, the precision of matmuls, and the shell's syntax-tree
+    transformers. `left_as_found` restores what every work may change.
     """
     import torch
 
     from gpulab.core.torch_private import default_device_context
-    from gpulab.timing import restore_settings_at_exit
 
     cuda, mkldnn = torch.backends.cuda, torch.backends.mkldnn
     undo = Undo()
     try:
-        restore_settings_at_exit(undo)
-        undo.callback(gc.enable if gc.isenabled() else gc.disable)
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
         chosen = default_device_context()
         undo.callback(torch.set_default_device, None if chosen is None else chosen.device)

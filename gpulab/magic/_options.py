@@ -76,14 +76,14 @@ class _SharedValue:
         """Completes the sentence "it must be ..."."""
         from gpulab.timing import MeasurementOptions
 
-        return MeasurementOptions.wanted(self.field)
+        return MeasurementOptions.requirement(self.field).wanted
 
     def accepts(self, value: Any) -> bool:  # noqa: ANN401  # as the fields of the record
-        """Return whether the record accepts this value; `UnknownNameError` for an unknown name."""
+        """Return whether the option accepts this value; `UnknownNameError` for an unknown name."""
         from gpulab.timing import MeasurementOptions
 
         try:
-            MeasurementOptions(**{self.field: value})
+            MeasurementOptions.requirement(self.field).check(**{self.field: value})
         except InvalidOptionError:
             return False
         return True

@@ -39,11 +39,13 @@ def timed_result(
     """
     import torch
 
+    from gpulab.timing import left_as_found
+
     # In a cell, and in a line outside functions, the local scope is the namespace itself.
     local_scope = {} if scope is shell.user_ns else scope
     variables = shell.user_ns | dict(local_scope)
     other = _find_other(options.versus, variables)
-    with settings_kept(shell):
+    with left_as_found(), settings_kept(shell):
         # After this wait, the user's stream may read inputs that another stream has written.
         wait_for_earlier_work()
         stream = _find_stream(options.stream, variables)

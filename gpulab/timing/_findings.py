@@ -204,7 +204,7 @@ def launch_bound(run: RunObservations) -> Finding | None:
     The message says *may*, because a kernel that really is as long as its launch gives the same
     time.
     """
-    if run.method.name != "events" or not (host_s := host_pace_s(run)):
+    if run.method.name != "events" or run.warm_up.is_empty or not (host_s := host_pace_s(run)):
         return None
     return Finding(
         "launch-bound",

@@ -8,7 +8,7 @@ from gpulab.core.errors import StreamLeftOpenError
 from gpulab.core.interrupts import Undo, contextmanager
 from gpulab.device.work import collector_paused
 
-__all__ = ["calling_work", "left_as_found", "restore_settings_at_exit"]
+__all__ = ["calling_work", "left_as_found"]
 
 
 @contextmanager
@@ -21,23 +21,19 @@ def left_as_found() -> Iterator[None]:
     """
     undo = Undo()
     try:
-        restore_settings_at_exit(undo)
-        undo.callback(_drain)
+        # The callbacks run in reverse order, each even if another one fails.
+        undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # also sets the device
+        undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
+        undo.callback(_put_determinism_back, *_determinism())
+        for flag in ("enabled", "benchmark", "deterministic"):
+            was = getattr(torch.backends.cudnn, flag)
+            undo.callback(setattr, torch.backends.cudnn, flag, was)
+        # It waits. After a CUDA error every wait raises it again, and the user has that error.
+        undo.callback(_is_context_lost)
         with collector_paused():
             yield
     finally:
         undo.close()
-
-
-def restore_settings_at_exit(undo: Undo) -> None:
-    """Restore the settings of PyTorch that work may change, when ``undo`` is closed."""
-    # The callbacks run in reverse order, each even if another one fails.
-    undo.callback(torch.cuda.set_stream, torch.cuda.current_stream())  # also sets the device
-    undo.callback(torch.set_grad_enabled, torch.is_grad_enabled())
-    undo.callback(_put_determinism_back, *_determinism())
-    for flag in ("enabled", "benchmark", "deterministic"):
-        was = getattr(torch.backends.cudnn, flag)
-        undo.callback(setattr, torch.backends.cudnn, flag, was)
 
 
 def _determinism() -> tuple[bool, bool]:
@@ -49,11 +45,6 @@ def _put_determinism_back(is_asked: bool, only_warns: bool) -> None:  # noqa: FB
     # Only if it was changed: the call imports PyTorch's compiler, which takes 5 s.
     if _determinism() != (is_asked, only_warns):
         torch.use_deterministic_algorithms(is_asked, warn_only=only_warns)
-
-
-def _drain() -> None:
-    # After a CUDA error every wait raises it again, and the user already has that error.
-    _is_context_lost()
 
 
 def _is_context_lost() -> bool:

@@ -10,10 +10,10 @@ from typing import Never
 
 from gpulab import device
 from gpulab.core.progress import Bar
-from gpulab.core.requirements import FLAG, TEXT
+from gpulab.core.requirements import COUNT, FLAG, FUNCTION, TEXT
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device.measurement import Measurement
-from gpulab.device.work import Work
+from gpulab.device.work import Work, check_callable
 from gpulab.timing._event_pairs import EVENT_RESOLUTION_S
 from gpulab.timing._isolation import left_as_found
 from gpulab.timing._options import (
@@ -28,7 +28,7 @@ from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.timing._stopping import StoppingRule, take_in_turns
 
-__all__ = ["measure"]
+__all__ = ["measure", "take_samples"]
 
 
 _N_LEAST = 10  # the precision is not checked before this many samples
@@ -85,7 +85,9 @@ def measure(  # noqa: PLR0913  # every option is keyword-only and has a default
         contains what the previous call left. None: the default of the method, which is cold for
         ``"calibrated"``.
     flush
-        How to make the cache cold; a name from :data:`gpulab.timing.FLUSHES`.
+        How to make the cache cold. ``"read"`` reads a buffer larger than the L2, which leaves the
+        cache cold and clean. ``"write"`` fills it with zeros, as other tools do: half of it must
+        then be written back.
     floor
         Which floor ``"calibrated"`` subtracts. ``"work"``: the floor of this work, found from the
         driver's records of 12 more calls. ``"device"``: the floor of a typical kernel on this GPU,
@@ -253,3 +255,27 @@ def _partial_kept(run: MeasurementRun, label: str) -> Iterator[None]:
             if run.samples.values_s:
                 error.partial = run.measurement(label=label)  # type: ignore[attr-defined]  # a new one
         raise
+
+
+def take_samples(
+    method: str,
+    work: Work,
+    *,
+    n_samples: int,
+    inner_loops: int = 1,
+    before: Work | None = None,
+) -> list[float]:
+    """Return samples by one method as they are read: without warm-up, floor or findings.
+
+    They are in seconds per call of ``work``. ``before`` is called before each sample and not
+    timed: a cache flush, a setup. Raises `UnknownNameError` if there is no such method,
+    `NotCapturableError` if ``"graph"`` cannot capture the work, and `ProfilerBusyError` or
+    `ProfilerUnavailableError` if the method reads the driver's records and there are none.
+    """
+    COUNT.check(n_samples=n_samples)
+    options = MeasurementOptions(method=method, n_samples=n_samples, inner_loops=inner_loops)
+    cure = "pass a function: take_samples('events', lambda: a @ b, n_samples=9)"
+    check_callable("work", work, cure)
+    FUNCTION.or_none.check(before=before)
+    sampler = options.timing_method.sampler(work, inner_loops=inner_loops, before=before)
+    return sampler(n_samples)

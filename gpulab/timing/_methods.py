@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
-from gpulab.core.requirements import COUNT, FUNCTION, NameOf
-from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import ProfilerSampler
 from gpulab.timing._samplers import EventSampler, NaiveSampler, Sampler, SynchronizedSampler
 from gpulab.timing._saturated import SaturatedSampler
 
-__all__ = ["METHODS", "Method", "find_method", "take_samples"]
+__all__ = ["METHODS", "Method"]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
     """A timing method: its name, its sampler, and what it times.
 
-    ``sampler`` takes the arguments of :class:`~gpulab.timing.Sampler`.
+    ``sampler`` takes the arguments of :class:`~gpulab.timing._samplers.Sampler`.
     ``clock`` is the one that it reads: ``"host"``, ``"events"`` or the driver's ``"records"``.
     ``cache`` is the state before each sample, ``"hot"`` or ``"cold"``, unless the user chooses.
     ``floor_of`` says which :func:`gpulab.timing.floor` :func:`gpulab.measure` subtracts; None for
@@ -94,38 +92,3 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         )
     }
 )
-
-
-_METHOD = NameOf("timing method", METHODS)
-
-
-def find_method(name: str) -> Method:
-    """Return the timing method of this name; `UnknownNameError` suggests the nearest."""
-    _METHOD.check(method=name)
-    return METHODS[name]
-
-
-def take_samples(
-    method: str,
-    work: Work,
-    *,
-    n_samples: int,
-    inner_loops: int = 1,
-    before: Work | None = None,
-) -> list[float]:
-    """Return samples by one method as they are read: without warm-up, floor or findings.
-
-    They are in seconds per call of ``work``. ``before`` is called before each sample and not
-    timed: a cache flush, a setup. Raises `UnknownNameError` if there is no such method,
-    `NotCapturableError` if ``"graph"`` cannot capture the work, and `ProfilerBusyError` or
-    `ProfilerUnavailableError` if the method reads the driver's records and there are none.
-    """
-    chosen = find_method(method)
-    check_callable(
-        "work", work, "pass a function: take_samples('events', lambda: a @ b, n_samples=9)"
-    )
-    COUNT.check(n_samples=n_samples, inner_loops=inner_loops)
-    FUNCTION.or_none.check(before=before)
-    refuse_endless(n_samples * inner_loops, n_samples=n_samples, inner_loops=inner_loops)
-    sampler = chosen.sampler(work, inner_loops=inner_loops, before=before)
-    return sampler(n_samples)

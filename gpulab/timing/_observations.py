@@ -9,7 +9,7 @@ from gpulab.device.measurement import NO_COUNTS, Counts
 from gpulab.timing._methods import Method
 from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._warmup import WarmUp
-from gpulab.timing.calibration import Floor
+from gpulab.timing._work_floor import Floor
 
 
 @dataclass(slots=True)

@@ -23,10 +23,7 @@ from gpulab.core.requirements import (
 from gpulab.core.units import counted
 from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.timing._cache_flush import FLUSHES, flusher
-from gpulab.timing._methods import METHODS, Method, find_method
-
-__all__ = ["FLOORS", "MeasurementOptions"]
-
+from gpulab.timing._methods import METHODS, Method
 
 CACHES = ("hot", "cold")
 FLOORS = ("work", "device")
@@ -93,7 +90,7 @@ class MeasurementOptions:
     @property
     def timing_method(self) -> Method:
         """The timing method of this name."""
-        return find_method(self.method)
+        return METHODS[self.method]
 
     @property
     def cache_state(self) -> str:
@@ -127,11 +124,11 @@ class MeasurementOptions:
         return frozenset(option.name for option in fields(cls))
 
     @classmethod
-    def wanted(cls, name: str) -> str:
-        """Return what an option must be; the text completes the sentence "it must be ..."."""
+    def requirement(cls, name: str) -> Requirement | NameOf:
+        """Return what an option must be."""
         (option,) = (option for option in fields(cls) if option.name == name)
         requirement: Requirement | NameOf = option.metadata["requirement"]
-        return requirement.wanted
+        return requirement
 
     def arguments(self) -> dict[str, Any]:
         """Return the options as keyword arguments of ``measure`` and ``compare``."""

@@ -22,10 +22,10 @@ def read_calls(
 ) -> list[tuple[Records, float]]:
     """Return the records of each of ``n_samples`` calls, and what a pair of events read.
 
-    All calls are in one session of the profiler. They are enqueued exactly as
-    :class:`~gpulab.timing.SaturatedSampler` enqueues its samples. So the span of several kernels
-    does not include their launches, and records and events can be compared: after a sleep of 0.3
-    ms instead of 5 µs a matmul took up to 5 % longer on an H200. Work on another stream that does
+    All calls are in one session of the profiler. They are enqueued as `SaturatedSampler` enqueues
+    its samples. So the span of several kernels does not include their launches, and records and
+    events can be compared: after a sleep of 0.3 ms instead of 5 µs a matmul took up to 5 % longer
+    on an H200. Work on another stream that does
     not wait for the current one starts at once; then its span includes that sleep.
 
     What the work launches while it runs, on any thread, is counted; what ``before`` launches is

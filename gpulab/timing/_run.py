@@ -17,7 +17,7 @@ from gpulab.core.progress import Bar
 from gpulab.device import clocks
 from gpulab.device.measurement import Measurement
 from gpulab.device.work import Work, refuse_endless
-from gpulab.timing import calibration
+from gpulab.timing import _device_floor, _work_floor
 from gpulab.timing._assemble import assemble
 from gpulab.timing._counts import counts_of, least_time
 from gpulab.timing._isolation import calling_work
@@ -32,7 +32,7 @@ from gpulab.timing._options import MeasurementOptions
 from gpulab.timing._real_time import RealTime, now_s
 from gpulab.timing._samplers import Sampler
 from gpulab.timing._warmup import WarmUp, warm_up
-from gpulab.timing.calibration import Floor
+from gpulab.timing._work_floor import Floor
 
 _N_COLD = 5  # samples that show how much longer a call takes on a cold cache
 _LONG_S = 1.0  # so long a person notices that the samples took real time
@@ -192,7 +192,7 @@ class MeasurementRun(RunFacts):
         try:
             # The floor drifts by 0.1 or 0.2 µs within a minute, so take the mean of both times.
             self.floor = self._work_floor(n_more) or self.floor.joined(
-                calibration.device_floor(self.before_each, of=floor_of)
+                _device_floor.device_floor(self.before_each, of=floor_of)
             )
         except KeyboardInterrupt:
             self.stopped_by = "interrupt"
@@ -247,13 +247,13 @@ class MeasurementRun(RunFacts):
             return None
         try:
             with calling_work("while the driver recorded calls", self._kept()):
-                calls = calibration.record_calls(self.work, before=self.before_each)
+                calls = _work_floor.record_calls(self.work, before=self.before_each)
                 if n_more:
                     # The last reading again: one taken now would describe the session of the
                     # profiler.
                     self.sampler.take(n_more, self.samples.values_s.extend)
                     self.samples.end_batch(self.samples.readings[-1])
-            return calibration.work_floor(calls, self.samples.values_s)
+            return _work_floor.work_floor(calls, self.samples.values_s)
         # Not an error of the measurement: the floor of the device serves instead.
         except (ProfilerBusyError, ProfilerUnavailableError):
             return None
@@ -307,8 +307,8 @@ def _first_floor(options: MeasurementOptions, before_each: Work | None) -> Floor
     # The floor of the work is found after the samples. Until then, and if that fails, the
     # floor of the device serves; it need not be read again for this cache state.
     if _has_own_floor(options):
-        return calibration.floor(of=floor_of)
-    return calibration.device_floor(before_each, of=floor_of)
+        return _device_floor.floor(of=floor_of)
+    return _device_floor.device_floor(before_each, of=floor_of)
 
 
 def _has_own_floor(options: MeasurementOptions) -> bool:
@@ -316,7 +316,7 @@ def _has_own_floor(options: MeasurementOptions) -> bool:
     is_asked = options.floor == "work" and options.timing_method.floor_of == "launches"
     # Records need 12 more calls, and with n_samples the work is called exactly that often.
     counts_calls = options.n_samples is not None or options.inner_loops > 1
-    return is_asked and not counts_calls and calibration.can_record()
+    return is_asked and not counts_calls and _work_floor.can_record()
 
 
 def _method_for(options: MeasurementOptions, warm_up_facts: WarmUp) -> Method:

@@ -51,7 +51,6 @@ class Sampler(ABC):
 
     Examples
     --------
-    >>> from gpulab.timing import Sampler
     >>> class AlwaysOneSecond(Sampler):
     ...     def take(self, n_samples, receive):
     ...         receive([1.0] * n_samples)

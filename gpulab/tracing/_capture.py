@@ -14,6 +14,7 @@ from gpulab.core.tracebacks import UsersTraceback
 from gpulab.device.work import Work, check_callable, refuse_endless
 from gpulab.tracing import profiling
 from gpulab.tracing._cuda_events import EventListener, EventNote, event_notes, stream_numbers
+from gpulab.tracing._cuda_names import short_name
 from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._memory import Readings, memory_series, watch_memory
 from gpulab.tracing._timeline import Timeline
@@ -93,7 +94,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
             torch.cuda.synchronize()
             machine = None if in_use.virtual is None else in_use.virtual.machine
             recorded = _recorded(work, machine)
-        spans, zero_ns = spans_of(recorded.records, recorded.notes, profiling.short_name)
+        spans, zero_ns = spans_of(recorded.records, recorded.notes, short_name)
         end_s = max((span.end_s for span in spans), default=0.0)
         memory = memory_series(recorded.readings, zero_ns, end_s)
         records = recorded.records

@@ -13,9 +13,9 @@ import torch
 
 from gpulab.core.interrupts import contextmanager
 from gpulab.core.torch_private import spin
+from gpulab.happens_before.activity import HostCall
 from gpulab.tracing import profiling
-from gpulab.tracing.profiling import HostCall
-from gpulab.tracing.sanitizer import WaitListener, waits_reported_to
+from gpulab.tracing._cuda_waits import WaitListener, waits_reported_to
 
 StreamHandle = tuple[int, int]  # device and address, as PyTorch has them
 EventKind = Literal["event", "wait", "synchronize event", "synchronize stream"]

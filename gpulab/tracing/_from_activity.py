@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.tracing._cuda_events import EventNote
 from gpulab.tracing._lanes import HOST_LANE
 from gpulab.tracing._spans import Span
-from gpulab.tracing.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing.profiling import Records
 
 _HOST_KINDS = {"launch": "launch", "wait": "wait", "other": "host"}
 _ENGINES = (

@@ -10,7 +10,7 @@ from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import PATH, TEXT
 from gpulab.core.serialization import parse_json, read_text
 from gpulab.happens_before.activity import ActivityRecord, HostCall
-from gpulab.tracing import profiling
+from gpulab.tracing._cuda_names import kind_of_call, short_name
 from gpulab.tracing._from_activity import spans_of
 from gpulab.tracing._timeline import Timeline
 from gpulab.tracing.profiling import Records
@@ -97,7 +97,7 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
     source, name = _origin(trace)
     shown = [call for call in calls if call is not None]
     captured = Records(tuple(records), tuple(shown), source, device_name or name)
-    spans, _ = spans_of(captured, (), profiling.short_name)
+    spans, _ = spans_of(captured, (), short_name)
     return Timeline(spans, source, captured.device_name)
 
 
@@ -171,7 +171,7 @@ def _call(event: _Event, number: int) -> HostCall | None:
     thread = event.lane if isinstance(event.lane, int) else 0
     # A call without a correlation gets a negative number, which no other call has.
     return HostCall(
-        profiling.kind_of_call(event.name),
+        kind_of_call(event.name),
         event.name,
         event.start_ns,
         event.end_ns,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpulab.core.interrupts import contextmanager
+from gpulab.happens_before.activity import HostCall
 from gpulab.tracing._cuda_events import EventKind, EventNote
-from gpulab.tracing.profiling import HostCall
 
 if TYPE_CHECKING:
     from gpulab.virtual import Machine, SimulatedStream, StreamTask

@@ -419,8 +419,8 @@ def test_a_failing_body_fails_the_notebook(
 def test_the_subtracted_floor_can_be_chosen(notebook: Notebook) -> None:
     """--floor chooses the floor; the default is that of the work."""
     ran = notebook.last(
-        "from unittest.mock import patch",
-        "with patch('gpulab.timing.calibration.can_record', lambda: True):\n"
+        "from unittest.mock import patch\nfrom gpulab.timing import _run",
+        "with patch.object(_run._work_floor, 'can_record', lambda: True):\n"
         "    own = %cudatime -o -q torch.cuda._sleep(40_000)\n"
         "    usual = %cudatime -o -q --floor device torch.cuda._sleep(40_000)\n"
         "print(own.floor_method, usual.floor_method)",

@@ -7,7 +7,8 @@ import torch
 
 import gpulab
 from gpulab.core.errors import FlushMemoryError
-from gpulab.timing import FLUSHES, flusher
+from gpulab.timing import flusher
+from gpulab.timing._cache_flush import FLUSHES
 from gpulab.virtual import Kind, VirtualGpu
 
 MIB = 1024**2

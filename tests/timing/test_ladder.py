@@ -48,28 +48,6 @@ def by_name(climbed: Ladder) -> dict[str, Rung]:
     return {rung.name: rung for rung in climbed.rungs}
 
 
-@pytest.mark.slow
-def test_rungs_come_in_the_order_of_what_they_repair(addition: Ladder) -> None:
-    """Each rung repairs one fault of the rung before, from naive timing to profiler records."""
-    assert [rung.name for rung in addition.rungs] == RUNGS
-    records = [rung.record for rung in addition.rungs if rung.record is not None]
-    assert len(records) == len(RUNGS)
-    assert [record.n_warmup > 0 for record in records] == [False] * 3 + [True] * 9
-
-
-@pytest.mark.slow
-def test_calibrated_rungs_agree_with_the_records(addition: Ladder) -> None:
-    """Calibrated times match the records within a tick of the events; simpler ones do not."""
-    rungs = by_name(addition)
-    for name in ("calibrated", "calibrated, hot"):
-        record, referee_s = rungs[name].record, rungs[name].referee_s
-        assert record is not None
-        # A reading and the floor that is taken from it are each rounded by up to half a tick.
-        assert record.median_s == pytest.approx(referee_s, abs=32e-9)
-    assert abs(rungs["events"].error or 0) > 0.2
-    assert abs(rungs["+ sleep"].error or 0) > 0.2
-
-
 def test_table_and_frame_have_a_row_a_rung(addition: Ladder) -> None:
     """Text, frame and HTML have one row per rung, and name the source."""
     head, *rows, source = str(addition).splitlines()
@@ -127,22 +105,3 @@ def test_a_ladder_grows_by_a_rung_a_time() -> None:
     assert [len(climbed.rungs) for climbed in grown] == list(range(1, N_RUNGS + 1))
     assert all(rung.referee_s is not None for climbed in grown for rung in climbed.rungs)
     assert [rung.name for rung in grown[-1].rungs][-1] == "driver's records, cold"
-
-
-def test_a_ladder_of_several_kernels_says_how_long_they_take_alone() -> None:
-    """The pauses between kernels are in the readings; a single kernel has none."""
-    a = torch.ones(64, device="cuda")
-
-    def several() -> None:
-        for _ in range(4):
-            a.add(1)
-
-    one, four = (gpulab.ladder(work, progress=False) for work in (lambda: a.add(1), several))
-    assert one.kernels_s is None
-    assert "kernels alone" not in str(one)
-    whole_s = four.rungs[-1].referee_s
-    assert four.kernels_s is not None
-    assert whole_s is not None
-    assert 2e-6 < whole_s - four.kernels_s < 4e-6  # three pauses of about 1 µs
-    assert "the kernels alone take" in str(four)
-    assert "the kernels alone take" in four._repr_html_()

@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import torch
@@ -19,8 +18,7 @@ from gpulab.core.errors import (
 from gpulab.core.progress import Bar
 from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
-from gpulab.timing import METHODS, Floor, _measure, _run, calibration, measure
-from gpulab.timing.calibration import _device_floor
+from gpulab.timing import Floor, _device_floor, _measure, _run, measure
 from gpulab.virtual import VirtualGpu
 from gpulab.virtual.simulator import HostCosts
 
@@ -57,72 +55,6 @@ class Work:
 
 
 pytestmark = pytest.mark.usefixtures("gpu")
-
-
-def test_record_of_a_measurement() -> None:
-    """The measurement has method, source, device, label, counts and the reason it stopped."""
-    measurement = measure(
-        kernel, method="naive", n_samples=7, n_warmup=2, inner_loops=3, label="a kernel"
-    )
-    launch_ns = HOST.sleep_launch_ns + HOST.clock_read_ns / 3
-    # The first of three calls finds the host cold.
-    assert measurement.samples_s[1:] == pytest.approx((launch_ns * 1e-9,) * 6, rel=0.08)
-    assert measurement.method == "naive"
-    assert measurement.source == "virtual"
-    assert measurement.conditions.device_name == "NVIDIA H200"
-    assert measurement.conditions.cache == "hot"
-    assert measurement.label == "a kernel"
-    assert (measurement.inner_loops, measurement.n_warmup) == (3, 2)
-    assert measurement.stopped_by == "n_samples"
-
-
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
-@pytest.mark.parametrize("n_warmup", [0, 2])
-def test_number_of_calls(method: str, n_warmup: int) -> None:
-    """The work is called exactly as often as asked, without extra calls for a probe."""
-    work = Work()
-    measure(work, method=method, n_samples=4, n_warmup=n_warmup, inner_loops=3)
-    assert work.n_calls == n_warmup + 4 * 3
-
-
-@pytest.mark.parametrize(
-    ("options", "cache"),
-    [
-        ({}, "cold"),
-        ({"cache": "hot"}, "hot"),
-        ({"inner_loops": 3}, "hot"),
-        ({"method": "events"}, "hot"),
-        ({"method": "events", "cache": "cold"}, "cold"),
-        ({"method": "graph"}, "hot"),
-        ({"method": "profiler"}, "cold"),
-    ],
-)
-def test_cache_is_the_methods_unless_asked_for(options: dict[str, Any], cache: str) -> None:
-    """The cache state is the method's default, and hot with several calls in a sample."""
-    assert measure(kernel, n_samples=1, n_warmup=0, **options).conditions.cache == cache
-
-
-def test_several_calls_of_a_sample_cannot_be_cold() -> None:
-    """A cold cache with several calls in a sample is refused with the alternatives."""
-    with pytest.raises(InvalidOptionError) as error:
-        measure(kernel, cache="cold", inner_loops=3)
-    assert str(error.value) == (
-        "cache='cold' with inner_loops=3; only the first of the calls in a sample would be cold; "
-        "use inner_loops=1, or cache='hot'"
-    )
-
-
-@pytest.mark.slow
-def test_default_is_warm_calibrated_events_until_precise() -> None:
-    """By default a steady kernel needs ten samples and is read within half a tick."""
-    measurement = measure(Work(lambda n: 5_000 if n < 4 else 100))
-    assert (measurement.method, measurement.stopped_by) == ("calibrated", "precision")
-    assert measurement.n_samples == 10
-    assert measurement.median_s == pytest.approx(100e-6, abs=16e-9)
-    assert measurement.floor_s == pytest.approx(2.6e-6)
-    assert measurement.conditions.cache == "cold"
-    assert measurement.n_warmup >= 10
-    assert measurement.findings == ()
 
 
 def test_time_limit_ends_what_does_not_get_precise(gpu: VirtualGpu) -> None:
@@ -225,16 +157,6 @@ def test_stream_left_open(n_warmup: int) -> None:
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"graph"}))
-def test_work_that_waits_is_measured_with_a_finding(method: str) -> None:
-    """Work with ``.item()`` is measured by every method, and gets a finding."""
-    x = torch.ones(4, device="cuda")
-    measurement = measure(lambda: x.sum().item(), method=method)
-    assert codes(measurement) == ["synchronizes-inside"]
-    assert measurement.n_samples == 10
-
-
 async def coroutine() -> None:
     """Do nothing, later."""
 
@@ -303,7 +225,7 @@ def test_memory_for_the_floor_is_not_the_works(monkeypatch: pytest.MonkeyPatch) 
         n_allocations += 1
         return _device_floor.floor()
 
-    monkeypatch.setattr(calibration, "device_floor", beside)
+    monkeypatch.setattr(_device_floor, "device_floor", beside)
     monkeypatch.setattr(_run, "n_device_allocations", lambda: n_allocations)
     assert "allocator-grew" not in codes(measure(kernel))
     assert n_allocations == 2

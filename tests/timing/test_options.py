@@ -29,9 +29,10 @@ def test_arguments_are_those_of_measure_and_compare() -> None:
 
 
 def test_what_is_wanted_completes_a_sentence() -> None:
-    """`wanted` returns words that fit after "it must be", as the magic needs."""
-    assert MeasurementOptions.wanted("precision") == "between 0 and 1, such as 0.01 for 1 %"
-    assert MeasurementOptions.wanted("floor") == "the name of a floor"
+    """Its words fit after "it must be", as the magic needs."""
+    precision, floor = map(MeasurementOptions.requirement, ("precision", "floor"))
+    assert precision.wanted == "between 0 and 1, such as 0.01 for 1 %"
+    assert floor.wanted == "the name of a floor"
 
 
 def test_arguments_beside_the_work_have_a_cure() -> None:

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from gpulab.gpus import gpu
-from gpulab.timing import take_samples
 from gpulab.timing._saturated import SaturatedSampler
 from gpulab.virtual import Gaps, VirtualGpu
 
@@ -25,33 +24,6 @@ def kernel(duration_us: int = 10) -> None:
 def ns(samples_s: list[float]) -> list[int]:
     """Return the samples in whole nanoseconds."""
     return [round(sample_s * 1e9) for sample_s in samples_s]
-
-
-def test_kernel_shorter_than_its_launch_is_read_as_it_is() -> None:
-    """A 1 µs kernel reads 1 µs plus the floor, where plain events read the host's pace."""
-    read_ns = ns(take_samples("saturated", lambda: kernel(1), n_samples=5))
-    assert read_ns == pytest.approx([1_000 + FLOOR_NS] * 5, abs=TICK_NS)
-
-
-def test_calls_of_a_sample_share_the_floor() -> None:
-    """With four calls, each has a quarter of the floor and of three gaps."""
-    per_call_ns = 10_000 + (FLOOR_NS + 3 * GAPS.work_to_work_ns) / 4
-    read_ns = ns(take_samples("saturated", kernel, n_samples=3, inner_loops=4))
-    assert read_ns == pytest.approx([per_call_ns] * 3, abs=TICK_NS)
-
-
-def test_what_goes_before_is_not_timed() -> None:
-    """`before` is called once per sample and is not part of the time."""
-    n_calls = 0
-
-    def before() -> None:
-        nonlocal n_calls
-        n_calls += 1
-        kernel(50)
-
-    read_ns = ns(take_samples("saturated", kernel, n_samples=7, before=before))
-    assert read_ns == pytest.approx([10_000 + FLOOR_NS] * 7, abs=TICK_NS)
-    assert n_calls == 7
 
 
 def test_more_samples_than_the_queue_holds_are_taken_in_smaller_batches() -> None:

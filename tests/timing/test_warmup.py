@@ -52,14 +52,6 @@ def test_slow_work_is_ended_by_the_time() -> None:
     assert warm_up(work, n_calls=None, max_time_s=0.1).n_calls == 4 + 1
 
 
-@pytest.mark.parametrize("n_calls", [0, 1, 2, 7])
-def test_asked_for_number_of_calls(n_calls: int) -> None:
-    """A given number of calls is exact: it includes the probe and ignores the time."""
-    work, called = durations()
-    assert warm_up(work, n_calls=n_calls, max_time_s=1e-9).n_calls == n_calls
-    assert len(called) == n_calls
-
-
 def test_times_of_a_call() -> None:
     """`host_s` is launch, event and clock; `call_s` lasts until the host wakes up."""
     learnt = warm_up(durations()[0], n_calls=4, max_time_s=1.0)

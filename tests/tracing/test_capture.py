@@ -7,9 +7,10 @@ import torch
 
 import gpulab
 from gpulab.core.errors import ProfilerBusyError
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.tracing import Span, Timeline, _capture, profiling, timeline
 from gpulab.tracing._cuda_events import EventCall
-from gpulab.tracing.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing.profiling import Records
 from gpulab.virtual import VirtualGpu
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import gpulab
+from gpulab.happens_before.activity import HostCall
 from gpulab.tracing._cuda_events import EventCall, EventListener, EventNote, event_notes
-from gpulab.tracing.profiling import HostCall
 
 SEVEN, SIDE = (0, 0), (0, 1234)
 NUMBERS = {SEVEN: (0, 7), SIDE: (0, 13)}

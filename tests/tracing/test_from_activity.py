@@ -2,10 +2,11 @@
 
 import pytest
 
+from gpulab.happens_before.activity import ActivityRecord, HostCall
 from gpulab.tracing import Span
 from gpulab.tracing._cuda_events import EventNote
 from gpulab.tracing._from_activity import spans_of
-from gpulab.tracing.profiling import ActivityRecord, HostCall, Records
+from gpulab.tracing.profiling import Records
 
 ZERO = 5_000_000
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gpulab.tracing import Span
-from gpulab.tracing._idle_causes import Gap, gaps, merged
+from gpulab.tracing._idle_causes import Gap, gaps
 from tests.support.spans import US, host, mark, work
 
 AHEAD = host("launch", -20, -15, 2)  # its work was in the queue before the gap
@@ -114,15 +114,3 @@ def test_engine_in_use() -> None:
     assert (stream.lane, stream.device) == ("stream 0", None)
     assert (device.lane, device.device) == ("cuda:0", 0)
     assert (device.start_s, device.end_s) == (29 * US, 30 * US)
-
-
-def test_work_side_by_side_leaves_no_gap() -> None:
-    """The device has no gap while a long kernel covers the pauses of another stream."""
-    spans = [work(0, 100, 1), work(5, 10, 0), work(20, 30, 0), work(100, 110, 0)]
-    assert [(gap.lane, gap.device) for gap in gaps(spans)] == [("stream 0", None)] * 2
-
-
-def test_union_of_intervals() -> None:
-    """Touching intervals are merged, and one inside another adds nothing."""
-    assert merged([(5, 6), (0, 2), (1, 3), (3, 4), (1, 2)]) == [(0, 4), (5, 6)]
-    assert merged([(0, 9), (1, 2)]) == [(0, 9)]

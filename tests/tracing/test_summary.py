@@ -2,12 +2,10 @@
 
 from itertools import accumulate, pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulab.tracing import Span
-from gpulab.tracing._summary import BusyTime, summarize
+from gpulab.tracing._summary import summarize
 from tests.support.spans import US, host, work
 
 PLACE = "virtual NVIDIA H200"
@@ -20,44 +18,6 @@ TWO_STREAMS = [
 ]
 
 
-def test_shares_of_two_streams() -> None:
-    """All shares refer to the whole window, host included."""
-    summary = summarize(TWO_STREAMS, PLACE)
-    (share,) = summary.devices
-    assert summary.window_s == pytest.approx(100 * US)
-    assert share.busy_s == pytest.approx(80 * US)
-    assert share.overlap_s == pytest.approx(20 * US)
-    assert (share.before_s, share.after_s) == pytest.approx((10 * US, 10 * US))
-    assert [part.name for part in share.streams] == ["stream 0", "stream 7"]
-    assert [part.busy_s for part in share.streams] == pytest.approx([40 * US, 60 * US])
-    assert [part.name for part in share.engines] == ["compute", "copy in"]
-
-
-def test_possible_saving() -> None:
-    """In turn it would take 100 µs, the longest stream 60, and it took 80: half is saved."""
-    (share,) = summarize(TWO_STREAMS, PLACE).devices
-    assert share.possible_s == pytest.approx(40 * US)
-    assert share.saved_s == pytest.approx(20 * US)
-    assert share.overlap_achieved == pytest.approx(0.5)
-
-
-def test_copies_in_one_direction_cannot_overlap() -> None:
-    """Two streams that only copy in share one engine, so nothing can be saved."""
-    spans = [work(0, 10, 0, engine="copy in"), work(10, 30, 1, engine="copy in")]
-    (share,) = summarize(spans, PLACE).devices
-    assert share.possible_s == 0
-    assert share.overlap_achieved is None
-
-
-def test_kernels_of_two_streams_may_overlap() -> None:
-    """Kernels can share the multiprocessors, so the compute engine sets no bound."""
-    (share,) = summarize([work(0, 10, 0), work(0, 20, 1)], PLACE).devices
-    assert share.possible_s == pytest.approx(10 * US)
-    assert share.overlap_achieved == pytest.approx(1)
-    (share,) = summarize([work(0, 10, 0), work(10, 30, 1)], PLACE).devices
-    assert share.possible_s == pytest.approx(10 * US)
-
-
 @given(st.lists(st.integers(1, 2_000), min_size=2, max_size=6))
 def test_streams_in_turn_save_nothing_and_lose_nothing(durations: list[int]) -> None:
     """Sums of seconds are rounded, and no saving is below zero, or it would be "-0 %"."""
@@ -65,21 +25,6 @@ def test_streams_in_turn_save_nothing_and_lose_nothing(durations: list[int]) -> 
     spans = [work(start, end, end % 2) for start, end in pairwise(ends)]
     (share,) = summarize(spans, PLACE).devices
     assert 0 <= share.saved_s < 1e-9 * US
-
-
-def test_overlap_inside_one_stream_is_none() -> None:
-    """Overlap within one stream, as in a graph, does not count as overlap of streams."""
-    (share,) = summarize([work(0, 10), work(5, 20)], PLACE).devices
-    assert (share.busy_s, share.overlap_s) == (pytest.approx(20 * US), 0)
-    assert share.streams == (BusyTime("stream 0", share.busy_s, 2),)
-    assert share.overlap_achieved is None
-
-
-def test_waits_of_streams_are_not_busy() -> None:
-    """A waiting stream does not make the device busy."""
-    spans = [work(0, 10), Span("wait", "w", "stream 0", 10 * US, 90 * US, 0)]
-    (share,) = summarize(spans, PLACE).devices
-    assert share.busy_s == pytest.approx(10 * US)
 
 
 def test_words() -> None:
@@ -119,18 +64,3 @@ def test_words_for_nothing() -> None:
         "4.00 µs on virtual NVIDIA H200: 1 wait.",
         "No GPU did any work.",
     ]
-
-
-def test_only_the_longest_gaps_are_printed() -> None:
-    """The text lists the five longest gaps, and the record contains all."""
-    summary = summarize([work(n * n, n * n + 1) for n in range(10)], PLACE)
-    assert [round(gap.duration_s / US) for gap in summary.gaps] == [16, 14, 12, 10, 8, 6, 4, 2]
-    assert len([line for line in summary.lines() if line.startswith("  ") and "from" in line]) == 5
-
-
-def test_idle_time_by_cause() -> None:
-    """Idle time is added up by cause, for gaps of the whole device only."""
-    spans = [*TWO_STREAMS, host("launch", 99, 101, 4), work(104, 110, 0, 4), work(112, 113)]
-    lost = summarize(spans, PLACE).idle_by_cause(0)
-    assert lost == pytest.approx({"synchronize": 14 * US, "device": 2 * US})
-    assert summarize(spans, PLACE).idle_by_cause(1) == {}

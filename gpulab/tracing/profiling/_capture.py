@@ -21,12 +21,7 @@ from gpulab.tracing.profiling._records import Records
 if TYPE_CHECKING:
     from gpulab.virtual import SimulatorSession
 
-__all__ = ["capture", "leaves_no_trace", "short_name"]
-
-
-# Parts of a C++ name that nearly every kernel of PyTorch has.
-_NOISE = ("void ", "at::native::", "at::cuda::", "(anonymous namespace)::", "at::", "std::")
-_NAME_LENGTH = 60
+__all__ = ["capture", "leaves_no_trace"]
 
 
 def capture(work: Work) -> Records:
@@ -63,26 +58,6 @@ def leaves_no_trace() -> bool:
     if device.current().virtual is not None:
         return True
     return obstacle() is None and is_detachable() and not is_prepared()
-
-
-def short_name(name: str) -> str:
-    """Return a kernel's name without namespaces and arguments, at most 60 characters long.
-
-    >>> short_name("void at::native::reduce_kernel<512, 1>(at::native::Op)")
-    'reduce_kernel<512, 1>'
-    """
-    if name.startswith(("Memcpy", "Memset")):
-        return name
-    for noise in _NOISE:
-        name = name.replace(noise, "")
-    depth = 0
-    for index, letter in enumerate(name):
-        depth += {"<": 1, ">": -1}.get(letter, 0)
-        # A parenthesis inside <...> belongs to a template argument, not to the call.
-        if letter == "(" and not depth and index:
-            name = name[:index]
-            break
-    return name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
 
 
 def open_source(in_use: device.Device) -> "KinetoSession | SimulatorSession":

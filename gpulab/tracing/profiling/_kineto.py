@@ -11,6 +11,7 @@ from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.core.interrupts import hold, let_go, step
 from gpulab.core.torch_private import has_profiler_schedule, is_profiler_open, spin
 from gpulab.happens_before.activity import ActivityRecord, HostCall
+from gpulab.tracing._cuda_names import kind_of_call
 from gpulab.tracing.profiling._cupti import collect_complaints, detach, leave_teardown_to_us
 
 # The first launches of a session take longer, and some versions of CUPTI lose their records, so
@@ -19,8 +20,6 @@ _N_THROWN_AWAY = 8
 # The least distance between a call and the border of a window. The window comes from the host's
 # clock and the call's time from CUPTI's; on an H200's host the two agreed within 2 µs.
 _GUARD_NS = 5_000
-# cudaLaunchHostFunc runs a function on the host, so it leaves no record of the device.
-_LAUNCHES = re.compile(r"cu(?:da)?(?:Launch(?!HostFunc)|GraphLaunch|Memcpy|Memset)")
 _CALL = re.compile(r"cu(?:da)?[A-Z]")
 _INSTEAD = 'or measure without records: method="calibrated"'
 
@@ -190,17 +189,6 @@ def _call(event: Any) -> HostCall:  # noqa: ANN401 # the profiler's class is pri
     # The field that contains the stream of a kernel contains the thread of a call.
     thread, number = event.device_resource_id(), event.correlation_id()
     return HostCall(kind_of_call(name), name, start_ns, end_ns, thread, number)
-
-
-def kind_of_call(name: str) -> str:
-    """Return the ``kind`` of a ``HostCall``, from the name of its function.
-
-    >>> kind_of_call("cudaLaunchKernel"), kind_of_call("cudaStreamSynchronize")
-    ('launch', 'wait')
-    """
-    if _LAUNCHES.match(name):
-        return "launch"
-    return "wait" if "Synchronize" in name else "other"
 
 
 def _record(event: Any, calls: dict[int, HostCall]) -> ActivityRecord:  # noqa: ANN401 # the profiler's class is private

@@ -4,7 +4,6 @@
 modules here report to it what a program does on a CUDA GPU.
 """
 
-from gpulab.tracing.sanitizer._cuda_waits import WaitListener, waits_reported_to
 from gpulab.tracing.sanitizer._hazards import Hazards, hazards
 
-__all__ = ["Hazards", "WaitListener", "hazards", "waits_reported_to"]
+__all__ = ["Hazards", "hazards"]

@@ -21,9 +21,9 @@ from gpulab.happens_before import (
     user_site,
 )
 from gpulab.happens_before.tensor_accesses import check_host_operation, host_access
+from gpulab.tracing._cuda_waits import DeviceArgument, WaitListener, waits_reported_to
 from gpulab.tracing.sanitizer._cuda_memory import Memories
 from gpulab.tracing.sanitizer._cuda_operators import ObservedCall, read_call
-from gpulab.tracing.sanitizer._cuda_waits import DeviceArgument, WaitListener, waits_reported_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from gpulab.core.requirements import instance_of
 from gpulab.core.units import format_bytes
 from gpulab.device import outside
 from gpulab.device.measurement import Measurement
-from gpulab.timing import MeasurementOptions, examine_samples, find_method, measure
+from gpulab.timing import MeasurementOptions, examine_samples, measure
 from gpulab.virtual import ValueLimits
 from gpulab.workloads import Workload, workload
 from gpulab.workloads._problem import Whole
@@ -42,7 +42,7 @@ def check(task: Task) -> None:
     TASK.check(task=task)
     workload(task.workload)
     if task.method != WALL:
-        find_method(task.method)
+        MeasurementOptions(method=task.method)  # it refuses an unknown one
 
 
 def measure_point(task: Task, effort: MeasurementOptions) -> Point:

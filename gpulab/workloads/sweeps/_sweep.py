@@ -22,7 +22,7 @@ from gpulab.core.requirements import COUNT, FLAG, PATH, TEXT, NameOf, instance_o
 from gpulab.core.tracebacks import UsersTraceback
 from gpulab.core.units import counted
 from gpulab.gpus.provenance import device_label
-from gpulab.timing import DEFAULTS, METHODS, MeasurementOptions
+from gpulab.timing import METHODS, MeasurementOptions
 from gpulab.workloads import WORKLOADS, workload
 from gpulab.workloads.sweeps._executor import (
     AnyPoint,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Sweep", "sweep", "take", "tasks_of"]
+
+_DEFAULTS = MeasurementOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +259,8 @@ def sweep(  # noqa: PLR0913  # all but the tasks are keyword-only
     progress: bool = True,
     precision: float = 0.01,
     max_time_s: float = 0.3,
-    method: str = DEFAULTS.method,
-    cache: str | None = DEFAULTS.cache,
+    method: str = _DEFAULTS.method,
+    cache: str | None = _DEFAULTS.cache,
     flops: Amount = None,
     size_bytes: Amount = None,
     **parameters: Iterable[object],
@@ -355,8 +357,8 @@ needs at least 8.00 TiB, and the GPU has 139 GiB free
         own = {
             name: value
             for name, value, default in (
-                ("method", method, DEFAULTS.method),
-                ("cache", cache, DEFAULTS.cache),
+                ("method", method, _DEFAULTS.method),
+                ("cache", cache, _DEFAULTS.cache),
                 ("flops", flops, None),
                 ("size_bytes", size_bytes, None),
             )

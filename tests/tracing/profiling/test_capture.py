@@ -8,15 +8,15 @@ import torch
 import gpulab
 from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.gpus import gpu as gpu_named
+from gpulab.happens_before.activity import ActivityRecord
 from gpulab.timing._profiler import per_call
+from gpulab.tracing._cuda_names import short_name
 from gpulab.tracing.profiling import (
-    ActivityRecord,
     Records,
     _cupti,
     _kineto,
     capture,
     leaves_no_trace,
-    short_name,
 )
 from gpulab.virtual import VirtualGpu
 from tests.support import fake_profiler

@@ -9,11 +9,11 @@ import gpulab
 from gpulab.core.errors import ProfilerBusyError, ProfilerUnavailableError
 from gpulab.device import Device, _notebook_session
 from gpulab.device.clocks import Reading
-from gpulab.timing import Floor, MeasurementOptions, calibration, measure
+from gpulab.happens_before.activity import ActivityRecord
+from gpulab.timing import Floor, MeasurementOptions, _device_floor, _work_floor, measure
 from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
-from gpulab.timing.calibration import _device_floor, _work_floor
-from gpulab.tracing.profiling import ActivityRecord, Records
+from gpulab.tracing.profiling import Records
 from gpulab.virtual import Gaps
 
 GAPS = Gaps()
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("no_floor_known")
 @pytest.fixture
 def recording(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 # it is entered first
     """Let the virtual GPU's records count as a driver's that leave no trace."""
-    monkeypatch.setattr(calibration, "can_record", lambda: True)
+    monkeypatch.setattr(_work_floor, "can_record", lambda: True)
 
 
 def sleep_us(duration_us: int) -> None:
@@ -51,7 +51,7 @@ def call(read_us: float, *lasts_us: float, pause_us: float = 1.0, n_missing: int
 @pytest.mark.usefixtures("gpu")
 def test_one_kernel_is_what_its_record_says() -> None:
     """The events' reading in the session does not matter: 5 µs without it, minus 2 µs, is 3."""
-    found = calibration.work_floor([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
+    found = _work_floor.work_floor([call(5.2, 2.0)] * 12, [5.0 * US] * 9 + [9.0 * US])
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
     assert (found.method, found.device_name, found.n_samples) == ("work", "NVIDIA H200", 12)
     drift_s = 0.005 * 5.0 * US
@@ -70,10 +70,10 @@ def test_lost_records_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls without all of theirs, or without any, are left out; six are needed."""
     whole, lost, empty = call(5.0, 2.0), call(5.0, 2.0, n_missing=1), call(5.0)
     recorded(monkeypatch, lambda: [whole] * 6 + [lost] * 3 + [empty] * 3)
-    assert calibration.record_calls(lambda: None) == [whole] * 6
+    assert _work_floor.record_calls(lambda: None) == [whole] * 6
     recorded(monkeypatch, lambda: [whole] * 5 + [lost] * 7)
     with pytest.raises(ProfilerUnavailableError) as error:
-        calibration.record_calls(lambda: None)
+        _work_floor.record_calls(lambda: None)
     assert str(error.value) == (
         "the profiler gave complete records of 5 of 12 calls, which is too few; measure without "
         'them: floor="device"'
@@ -98,69 +98,29 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     def refused() -> list[Call]:
         raise ProfilerUnavailableError("forbidden")
 
-    assert calibration.can_record()
+    assert _work_floor.can_record()
     recorded(monkeypatch, busy)
     with pytest.raises(ProfilerBusyError):
-        calibration.record_calls(lambda: None)
-    assert calibration.can_record()
+        _work_floor.record_calls(lambda: None)
+    assert _work_floor.can_record()
     recorded(monkeypatch, refused)
     with pytest.raises(ProfilerUnavailableError, match="forbidden"):
-        calibration.record_calls(lambda: None)
-    assert not calibration.can_record()
+        _work_floor.record_calls(lambda: None)
+    assert not _work_floor.can_record()
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "current_device", lambda: 1)
-        assert calibration.can_record()  # each device refuses for itself
+        assert _work_floor.can_record()  # each device refuses for itself
     _device_floor.forget_floors()
-    assert calibration.can_record()
+    assert _work_floor.can_record()
     monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: False)
-    assert not calibration.can_record()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_measure_takes_off_the_floor_of_the_work() -> None:
-    """A dozen more calls with records, and as many samples after them; the record's time."""
-    numbers: list[int] = []
-
-    def work() -> None:
-        numbers.append(len(numbers))
-        sleep_us(20)
-
-    found = measure(work)
-    assert found.median_s == pytest.approx(20 * US, abs=1e-12)
-    assert found.floor_error_s == pytest.approx(
-        (0.15**2 + (0.005 * 22.6) ** 2) ** 0.5 * US, rel=0.01
-    )
-    assert (found.n_samples, found.stopped_by) == (10 + 12, "precision")
-    assert len(numbers) == found.n_warmup + 22 + 12
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"floor": "device"},
-        {"n_samples": 10},
-        {"inner_loops": 2, "cache": "hot"},
-        {"method": "graph"},
-        {"method": "saturated"},
-    ],
-)
-def test_measure_leaves_the_profiler_alone(
-    monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
-) -> None:
-    """Where it was told to, and where the number of calls or another method was asked for."""
-    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
-    found = measure(lambda: sleep_us(20), **options)  # type: ignore[arg-type] # options of measure
-    assert found.floor_error_s == 0.0
+    assert not _work_floor.can_record()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("recording")
 def test_long_work_is_not_repeated_for_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The floor of work over a millisecond is taken as zero."""
-    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr(_work_floor, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
     assert measure(lambda: sleep_us(1_001)).floor_s == pytest.approx(FLOOR_S)
 
 
@@ -175,7 +135,7 @@ def test_the_floor_of_the_device_stands_in(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(calibration, "record_calls", refuse)
+    monkeypatch.setattr(_work_floor, "record_calls", refuse)
     found = measure(lambda: sleep_us(20))
     assert (found.floor_s, found.floor_error_s) == (pytest.approx(FLOOR_S, abs=1e-15), 0.0)
     assert (found.n_samples, found.stopped_by) == (10, "precision")
@@ -232,7 +192,7 @@ def aside_us(found: Floor) -> float:
 )
 def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
     """Up to 1.5 µs between session and no session the record counts, and beyond it does not."""
-    found = calibration.work_floor([call(5.12 + more_us, 2.0)] * 12, [5.0 * US] * 10)
+    found = _work_floor.work_floor([call(5.12 + more_us, 2.0)] * 12, [5.0 * US] * 10)
     assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
 
 
@@ -240,18 +200,18 @@ def test_a_little_slower_is_not_slowed(more_us: float, floor_us: float) -> None:
 def test_half_the_interval_of_the_records_is_an_error() -> None:
     """The third and the tenth of twelve bracket the median: 0.35 µs to either side."""
     calls = [call(5.2, 2.0 + 0.1 * n) for n in range(12)]
-    found = calibration.work_floor(calls, [5.0 * US] * 10)
+    found = _work_floor.work_floor(calls, [5.0 * US] * 10)
     assert aside_us(found) == pytest.approx((0.35**2 + 0.15**2 + 0.025**2) ** 0.5)
 
 
 @pytest.mark.usefixtures("gpu")
 def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
     """It is those that count there, not the spans, which go up and down with the readings."""
-    steady = calibration.work_floor(
+    steady = _work_floor.work_floor(
         [call(9.12 + 0.1 * n, 2.0, 3.0 + 0.1 * n) for n in range(12)], [7.5 * US] * 10
     )
     assert aside_us(steady) == pytest.approx((0.5**2 + 0.0375**2) ** 0.5)
-    varying = calibration.work_floor(
+    varying = _work_floor.work_floor(
         [call(9.12 + 0.1 * n, 2.0, 3.0) for n in range(12)], [7.5 * US] * 10
     )
     assert aside_us(varying) == pytest.approx((0.35**2 + 0.5**2 + 0.0375**2) ** 0.5)
@@ -261,7 +221,7 @@ def test_the_floors_of_several_that_vary_widen_the_interval() -> None:
 def test_work_of_one_kernel_and_at_times_of_two_counts_as_several() -> None:
     """The records alone would give 3.5 µs, as half of the spans contain a pause."""
     calls = [call(9.12, 2.0, 3.0)] * 6 + [call(5.12, 2.0)] * 6
-    found = calibration.work_floor(calls, [7.5 * US] * 10)
+    found = _work_floor.work_floor(calls, [7.5 * US] * 10)
     assert found.value_s == pytest.approx(3.0 * US, abs=1e-12)
 
 
@@ -276,11 +236,11 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
     """Outside of it the records are of something else, if only by little."""
     calls, readings_s = [call(20.12 + floor_us, 20.0)] * 12, [(20.0 + floor_us) * US] * 10
     if is_one:
-        found = calibration.work_floor(calls, readings_s)
+        found = _work_floor.work_floor(calls, readings_s)
         assert found.value_s == pytest.approx(floor_us * US, abs=1e-12)
     else:
         with pytest.raises(ProfilerUnavailableError, match="do not show the work"):
-            calibration.work_floor(calls, readings_s)
+            _work_floor.work_floor(calls, readings_s)
 
 
 @pytest.mark.slow
@@ -308,9 +268,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, str]]:
         value_s = (1.0 + 0.5 * len(questions)) * US
         return Floor(value_s, value_s, value_s, "timer", "NVIDIA H200", 20)
 
-    monkeypatch.setattr(calibration, "floor", lambda *, of="launches": answer("nothing", of))
+    monkeypatch.setattr(_device_floor, "floor", lambda *, of="launches": answer("nothing", of))
     monkeypatch.setattr(
-        calibration, "device_floor", lambda before, *, of="launches": answer(before, of)
+        _device_floor, "device_floor", lambda before, *, of="launches": answer(before, of)
     )
     return questions
 
@@ -332,7 +292,7 @@ def test_the_floor_of_the_device_is_read_before_and_behind(
 @pytest.mark.usefixtures("recording")
 def test_an_interrupted_run_calls_the_work_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C the dozen calls with records would only be a wait."""
-    monkeypatch.setattr(calibration, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
+    monkeypatch.setattr(_work_floor, "record_calls", lambda *_, **__: pytest.fail("it was asked"))
     n_calls = 0
 
     def work() -> None:

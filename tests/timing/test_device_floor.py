@@ -12,9 +12,9 @@ from gpulab.core.errors import (
     ProfilerUnavailableError,
 )
 from gpulab.device import Device, _notebook_session
-from gpulab.timing import Floor
-from gpulab.timing.calibration import _device_floor, _timer_kernel
-from gpulab.tracing.profiling import ActivityRecord, Records
+from gpulab.happens_before.activity import ActivityRecord
+from gpulab.timing import Floor, _device_floor, _timer_kernel
+from gpulab.tracing.profiling import Records
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
 

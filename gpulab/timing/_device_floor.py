@@ -15,8 +15,8 @@ from gpulab.stats import median_interval
 from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import per_call
 from gpulab.timing._saturated import SaturatedSampler
-from gpulab.timing.calibration._timer_kernel import load
-from gpulab.timing.calibration._work_floor import (
+from gpulab.timing._timer_kernel import load
+from gpulab.timing._work_floor import (
     Floor,
     forget_refusals,
 )
