@@ -45,8 +45,9 @@ from gpulab.tracing import Span, Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.views.live import Trace
 from gpulab.workloads import sweeps
-from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task, seal, unsealed
+from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task
 from gpulab.workloads.sweeps._functions import Setting
+from gpulab.workloads.sweeps._recording_file import seal, unsealed
 from tests.support.conditions import HERE
 
 NUMBER, SEED = 5_000, 1
