@@ -23,11 +23,6 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message; an empty text if it has none."""
-    return next(iter(str(error).splitlines()), "")
-
-
 class GpulabError(Exception):
     """Base of every error that the package raises on purpose."""
 

@@ -12,7 +12,8 @@ import torch
 
 from gpulab import device, roofline
 from gpulab.core.disk import growing
-from gpulab.core.errors import GpulabError, first_line
+from gpulab.core.errors import GpulabError
+from gpulab.core.foreign_text import first_line
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, PATH
 from gpulab.roofline.survey._plan import CEILINGS, EFFORT, LEFT_OUT, SurveyPlan, plan

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from gpulab import device
-from gpulab.core.errors import GpulabError, InvalidOptionError, NoGpuError, first_line
+from gpulab.core.errors import GpulabError, InvalidOptionError, NoGpuError
+from gpulab.core.foreign_text import first_line
 from gpulab.device import Device, outside
 from gpulab.timing import MeasurementOptions
 from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, measure_function

@@ -16,14 +16,8 @@ import numpy as np
 import torch
 
 from gpulab import device
-from gpulab.core.errors import (
-    DamagedDataError,
-    InvalidOptionError,
-    NotCallableError,
-    first_line,
-    shown,
-)
-from gpulab.core.foreign_text import one_line, visible, visible_row
+from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
+from gpulab.core.foreign_text import first_line, one_line, visible, visible_row
 from gpulab.core.requirements import Requirement, check_fields, items_of
 from gpulab.core.serialization import Saved, parse_object
 from gpulab.device.measurement import Measurement

@@ -17,7 +17,8 @@ from filelock import FileLock, Timeout
 
 from gpulab import device, stats, timing
 from gpulab.core.disk import state_folder
-from gpulab.core.errors import DoesNotFitError, FlushMemoryError, first_line
+from gpulab.core.errors import DoesNotFitError, FlushMemoryError
+from gpulab.core.foreign_text import first_line
 from gpulab.core.interrupts import ExitStack, contextmanager, step
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import format_bytes
