@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 
 import gpulab
-from benchmarks.anything.examples import EXAMPLES
+from benchmarks.accuracy.examples import EXAMPLES
 from benchmarks.common.command_line import parser_of
 from benchmarks.host_time import networks
 from gpulab.core.errors import GpulabError
@@ -130,7 +130,7 @@ _FP8 = """\
 a, b = (r(1024, 1024).to(torch.float8_e4m3fn) for _ in range(2))
 b, one = b.t(), torch.ones((), device="cuda")"""
 _TRITON = """\
-from benchmarks.anything.triton_kernel import doubled_and_added
+from benchmarks.accuracy.triton_kernel import doubled_and_added
 x, y = torch.randn(2, 1 << 14, device="cuda")
 out = torch.empty_like(x)"""
 _PINNED = "host, there = torch.randn(1 << 20, pin_memory=True), r(1 << 20)"

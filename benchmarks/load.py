@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 from benchmarks.common.markdown import padded_table
 from benchmarks.common.notebooks import SOURCES, client_of, without_gpu
 from gpulab.lessons._build import solved
@@ -45,12 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
     kernels.add_argument("n", type=int, nargs="?", default=8, help="kernels (default: 8)")
     kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
-    kernels.set_defaults(command=lambda options: asyncio.run(_kernels(options.n, options.lesson)))
+    kernels.set_defaults(command="benchmarks.load:run_kernels")
     each = commands.add_parser("lessons", help="run each lesson in its own kernel")
     each.add_argument("numbers", nargs="*", help="such as 01 08b (default: all)")
-    each.set_defaults(command=lambda options: asyncio.run(_lessons(options.numbers)))
-    options = made.parse_args(arguments)
-    options.command(options)
+    each.set_defaults(command="benchmarks.load:run_lessons")
+    call_command(made, arguments)
+
+
+def run_kernels(n: int, lesson: str) -> None:
+    """Run one lesson in ``n`` kernels at once."""
+    asyncio.run(_kernels(n, lesson))
+
+
+def run_lessons(numbers: Sequence[str]) -> None:
+    """Run each lesson in its own kernel."""
+    asyncio.run(_lessons(numbers))
 
 
 class Memory(NamedTuple):

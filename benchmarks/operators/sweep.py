@@ -1,15 +1,32 @@
 """Try operators of PyTorch's database one after the other, and collect their outcomes."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
 import gpulab
+from benchmarks.common.markdown import put_between_markers
 from benchmarks.operators.database import operators
 from benchmarks.operators.extremes import try_extremes
-from benchmarks.operators.outcomes import Outcome
+from benchmarks.operators.outcomes import Outcome, counted, summary
 from benchmarks.operators.trial import try_operator
 from gpulab.core.progress import Bar
+
+
+def print_outcomes(
+    names: Sequence[str],
+    dtypes: Sequence[str],
+    *,
+    samples: int,
+    extreme: bool,
+    write: Path | None,
+) -> None:
+    """Try operators, print what differs and the counts, and put the counts into a page."""
+    found = run(names, dtypes, n_samples=samples, is_extreme=extreme, progress=True)
+    print("\n".join(summary(found)))
+    if write is not None:
+        put_between_markers(write, "operators", "\n".join(counted(found)))
 
 
 def run(
