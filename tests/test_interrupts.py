@@ -36,6 +36,9 @@ _RISE_S = 2.0  # until a clock is back at its highest after a lock
 N_STRIKES = int(os.environ.get("GPULAB_STRIKES", "0"))
 NAMES = [*programs(), *notebook_programs()] if N_STRIKES else ["streams", "graphs", "measure"]
 
+NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+CUDA = pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])
+
 
 class Campaign:
     """Interrupts programs on a virtual or a CUDA GPU, with one kind of interrupt."""
@@ -162,7 +165,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("device", ["virtual", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("device", ["virtual", CUDA])
 def test_nothing_is_left_behind(kind: str, device: str) -> None:
     """After interrupts, contexts are closed and the GPU computes as an undisturbed one does."""
     campaign = Campaign(kind=kind, device=device)
