@@ -8,14 +8,13 @@ outcome of each prediction in a file; that takes about three minutes. "write" ma
 that file and from the sources of the lessons; do it after `gpulab build-notebooks`.
 """
 
-import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 from benchmarks.common.folders import RESULTS, ROOT
 from benchmarks.common.markdown import table
 from benchmarks.common.notebooks import SOURCES, chosen, run_solved
@@ -49,11 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = made.add_subparsers(required=True)
     run = commands.add_parser("run", help="run lessons and save the outcomes of predictions")
     run.add_argument("lessons", nargs="*", help="such as 03 08b case-01 (default: all)")
-    run.set_defaults(command=_run)
+    run.set_defaults(command="benchmarks.instructor_answers:run_lessons")
     write = commands.add_parser("write", help="write the page")
-    write.set_defaults(command=lambda _options: PAGE.write_text(page(), "utf-8"))
-    options = made.parse_args(arguments)
-    options.command(options)
+    write.set_defaults(command="benchmarks.instructor_answers:write_page")
+    call_command(made, arguments)
 
 
 def kept() -> dict[str, list[list[str]]]:
@@ -62,9 +60,15 @@ def kept() -> dict[str, list[list[str]]]:
     return found
 
 
-def _run(options: argparse.Namespace) -> None:
+def write_page() -> None:
+    """Write the page from the sources of the lessons and the saved outcomes."""
+    PAGE.write_text(page(), "utf-8")
+
+
+def run_lessons(lessons: Sequence[str]) -> None:
+    """Run lessons, and save the outcome of each prediction."""
     outcomes = kept() if OUTCOMES.exists() else {}
-    for source in chosen(options.lessons):
+    for source in chosen(lessons):
         name = unit_of(source)
         outcomes[name] = outcomes_of(run_solved(source).cells)
         print(name, len(outcomes[name]), "predictions", flush=True)

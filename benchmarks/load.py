@@ -2,14 +2,11 @@
 
     python -m benchmarks.load kernels 30
     python -m benchmarks.load lessons 01 08b
-    python -m benchmarks.load cells 300
 
 kernels  runs one lesson in N Jupyter kernels at once, and prints how many failed, how long the
          lesson took, and the memory of each kernel while all of them still exist.
 lessons  runs each lesson, or those that you name, in its own kernel, and prints the processor
          time and the memory that one learner needs for it. All take about 3 minutes.
-cells    runs N cells of each of seven kinds in one kernel, and prints by how much they make it
-         grow. Outputs are not kept, because IPython keeps them for as long as a kernel lives.
 
 Everything runs on the virtual GPU; times are those of the machine that runs it. RSS is the memory
 of a process that is in RAM, with shared libraries; PSS divides shared memory among the processes
@@ -18,20 +15,18 @@ process does not share. All three need Linux.
 """
 
 import asyncio
-import gc
-import io
 import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, redirect_stderr, redirect_stdout
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 from benchmarks.common.markdown import padded_table
 from benchmarks.common.notebooks import SOURCES, client_of, without_gpu
 from gpulab.lessons._build import solved
@@ -41,17 +36,6 @@ if TYPE_CHECKING:
 
 LESSONS = [source for source in SOURCES if source.parent.name == "source"]
 MIB = 1 << 20
-_SET_UP = ("import torch, gpulab", "%load_ext gpulab", "gpulab.use('H200')")
-CELLS = {
-    "use": "gpulab.use('H200'); x = torch.ones(64, 64, device='cuda')",
-    "tensors": "(x @ x).relu().sum().item()",
-    "measure": "m = gpulab.measure(lambda: x + x, n_samples=10)",
-    "timeline and its page": "t = gpulab.timeline(lambda: x @ x)._repr_mimebundle_()",
-    "hazards": "with gpulab.hazards():\n    y = x * 2",
-    "graph": "g = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(g): z = x + 1\ng.replay()",
-    "magic": "%cudatime -n 10 x + x",
-}
-_N_WARM = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -61,15 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
     kernels.add_argument("n", type=int, nargs="?", default=8, help="kernels (default: 8)")
     kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
-    kernels.set_defaults(command=lambda options: asyncio.run(_kernels(options.n, options.lesson)))
+    kernels.set_defaults(command="benchmarks.load:run_kernels")
     each = commands.add_parser("lessons", help="run each lesson in its own kernel")
     each.add_argument("numbers", nargs="*", help="such as 01 08b (default: all)")
-    each.set_defaults(command=lambda options: asyncio.run(_lessons(options.numbers)))
-    cells = commands.add_parser("cells", help="run many cells in one kernel")
-    cells.add_argument("n", type=int, nargs="?", default=100, help="cells of each kind")
-    cells.set_defaults(command=lambda options: _cells(options.n))
-    options = made.parse_args(arguments)
-    options.command(options)
+    each.set_defaults(command="benchmarks.load:run_lessons")
+    call_command(made, arguments)
+
+
+def run_kernels(n: int, lesson: str) -> None:
+    """Run one lesson in ``n`` kernels at once."""
+    asyncio.run(_kernels(n, lesson))
+
+
+def run_lessons(numbers: Sequence[str]) -> None:
+    """Run each lesson in its own kernel."""
+    asyncio.run(_lessons(numbers))
 
 
 class Memory(NamedTuple):
@@ -157,31 +147,6 @@ async def _lessons(numbers: Sequence[str]) -> None:
             print(lesson.stem, error or "ran", flush=True)
     headings = ("lesson", "CPU, s", "RSS at the end, MiB", "highest RSS, MiB")
     print(*padded_table(headings, rows), sep="\n")
-
-
-def _cells(n: int) -> None:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell: Any = InteractiveShell.instance()
-
-    def run(source: str) -> None:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            shell.run_cell(source, store_history=False).raise_error()
-
-    for source in (*_SET_UP, *[*CELLS.values()] * (1 + _N_WARM)):
-        run(source)
-    begin_mib = _resident_mib()
-    for name, source in CELLS.items():
-        before_mib = _resident_mib()
-        for _ in range(n):
-            run(source)
-        print(f"{name}: {(_resident_mib() - before_mib) * 1024 / n:.1f} KiB a cell", flush=True)
-    print(f"{n * len(CELLS)} cells: from {begin_mib:.0f} to {_resident_mib():.0f} MiB")
-
-
-def _resident_mib() -> float:
-    gc.collect()
-    return float(psutil.Process().memory_info().rss / MIB)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,11 @@
 
     python -m benchmarks.virtual_speed
 
-It also runs timers such as ``%timeit``, each as the first one of a new process. The figures are
-microseconds, milliseconds and seconds of the processor that runs it, not virtual time. They count
-only this process, so that other programs on the machine change them less.
+The figures are microseconds and milliseconds of the processor that runs it, not virtual time. They
+count only this process, so that other programs on the machine change them less.
 """
 
-import gc
-import sys
-import tracemalloc
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 from torch import nn
@@ -20,7 +14,6 @@ from torch import nn
 import gpulab
 from benchmarks.common import real_clocks
 from benchmarks.common.command_line import parser_of
-from benchmarks.common.first_timers import FIRST_TIMERS, first_use
 from benchmarks.fidelity.programs import Residual
 from gpulab.device.work import Work
 
@@ -50,28 +43,6 @@ def small_operation(*, values: bool, hazards: bool = False) -> float:
             return real_us(lambda: a + b)
         with gpulab.hazards():
             return real_us(lambda: a + b)
-
-
-def growth_kib() -> float:
-    """Return by how many KiB memory grows over 10,000 operations."""
-    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
-        a = torch.ones(64, device="cuda")
-
-        def work() -> None:
-            for _ in range(10_000):
-                a.add(1)
-            torch.cuda.synchronize()
-            gpu.machine.gpu.device.forget_records()  # the device keeps its trace on purpose
-            gc.collect()
-
-        work()
-        tracemalloc.start()
-        work()  # fills the interpreter's free lists
-        before = tracemalloc.get_traced_memory()[0]
-        work()
-        after = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-    return (after - before) / 1024
 
 
 def entering_ms() -> float:
@@ -136,13 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ),
         ("entering and leaving", entering_ms(), "ms", 1),
         ("training step, 160 M parameters, no values", training_step_ms(), "ms", 100),
-        ("growth after 10,000 operations", growth_kib(), "KiB", 0),
     ]
-    with TemporaryDirectory() as folder:
-        for timer in FIRST_TIMERS:
-            found = first_use(timer, [sys.executable], Path(folder))
-            name = f"first {timer}, {found.n_launches:,} launches"
-            rows.append((name, found.cpu_s, "s", 5))
     for name, figure, unit, goal in rows:
         print(f"{name:45} {figure:8.2f} {unit:4} (goal: at most {goal})")
 

@@ -14,14 +14,13 @@ import gpulab
 from gpulab.core import disk
 from gpulab.exercises._entries import Guess
 from gpulab.exercises._journal import LearnerJournal
-from gpulab.roofline.survey._record import open_again
-from gpulab.workloads.sweeps import Journal, _executor, sweep
+from gpulab.workloads.sweeps import Journal, _executor, open_again, sweep
 from tests.support.ctrl_c import interrupted_at_each_place, open_in
 
 MODULES = (
     *("gpulab.core.disk", "gpulab.core.interrupts", "contextlib", "gpulab.exercises._journal"),
-    *("gpulab.roofline.survey._record", "gpulab.workloads.sweeps._sweep"),
-    "gpulab.workloads.sweeps._journal",
+    *("gpulab.workloads.sweeps._sweep", "gpulab.workloads.sweeps._journal"),
+    "gpulab.workloads.sweeps._recording_file",
 )
 FACTS = {"gpu": "none"}
 STEP = int(os.environ.get("GPULAB_OPCODES", "0"))

@@ -23,7 +23,7 @@ _SAID = {
 Medians = dict[str, dict[str, float]]
 
 
-def run(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:
+def medians_of_processes(n_processes: int, *, virtual: bool, limit_s: float) -> dict[str, Any]:
     """Return the medians in microseconds of each process, and their coefficient of variation.
 
     The result contains the driver's records of the same processes, too. Where those vary, the

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.common.folders import IMAGES
-from benchmarks.common.markdown import put_between_markers, source, table
+from benchmarks.common.markdown import print_or_write, source, table
 from benchmarks.common.tool import DEFAULT
 from gpulab.core.palette import FAINT, INK, ROLES, SERIES
 
@@ -75,28 +75,23 @@ def coverage(of_tool: pd.DataFrame) -> str:
     return f"{100 * holds.mean():.0f} %" if len(known) else ""
 
 
-def write(results_path: Path, page: Path | None, image: Path | None) -> None:
-    """Print the report, draw the figure and, if a page is given, put both between its markers."""
-    results = json.loads(results_path.read_text("utf-8"))
+def write_report(results: Path, write: Path | None, image: Path | None) -> None:
+    """Draw the figure, and print the report or put it into the page ``write``."""
+    record = json.loads(results.read_text("utf-8"))
     image = image or _IMAGE
-    draw(results, image)
-    shown = Path(os.path.relpath(image, page.parent if page else Path.cwd())).as_posix()
-    text = "\n".join(report(results, shown))
-    if page is None:
-        print(text)
-    else:
-        put_between_markers(page, "accuracy", text)
-        print(f"{page} and {image} were written")
+    draw(record, image)
+    shown = Path(os.path.relpath(image, write.parent if write else Path.cwd())).as_posix()
+    print_or_write("\n".join(report(record, shown)), write, "accuracy")
 
 
-def print_goals(results_path: Path) -> None:
+def print_goals(results: Path) -> None:
     """Print each goal of ``gpulab.measure`` and what a run measured."""
-    results = json.loads(results_path.read_text("utf-8"))
-    own = _of(answers(results))
+    record = json.loads(results.read_text("utf-8"))
+    own = _of(answers(record))
     if own.empty:
-        raise SystemExit(f"{results_path} contains no answer of gpulab.measure")
-    print(f"gpulab.measure, {len(own)} workloads on {results['provenance']['gpu']}:")
-    for goal, measured in goals(results, own):
+        raise SystemExit(f"{results} contains no answer of gpulab.measure")
+    print(f"gpulab.measure, {len(own)} workloads on {record['provenance']['gpu']}:")
+    for goal, measured in goals(record, own):
         print(f"  {goal}: {measured}")
 
 

@@ -15,9 +15,11 @@ from typing import Any
 import torch
 
 import gpulab
-from benchmarks.accuracy import magic, processes
+from benchmarks.accuracy import magic
 from benchmarks.accuracy.cases import CASES, Case
-from benchmarks.accuracy.tools import tools
+from benchmarks.accuracy.processes import medians_of_processes
+from benchmarks.accuracy.report import print_goals
+from benchmarks.accuracy.tools import all_tools
 from benchmarks.common.environment import clock_mhz, gpu_in_use, provenance
 from benchmarks.common.referee import HOT, READ, Reading, Referee
 from benchmarks.common.tool import Answer, Tool, described, judged
@@ -36,30 +38,42 @@ def run(  # noqa: PLR0913 # each is an option of the command
     out: Path,
     *,
     virtual: bool,
-    limit_s: float,
-    n_cases: int | None,
-    n_processes: int,
-    beginnings: tuple[str, ...],
+    deadline: float,
+    cases: int | None,
+    processes: int,
+    tools: Sequence[str],
 ) -> None:
     """Compare every tool with the referee on every case, and write the results after each.
 
-    Only the tools whose names begin with one of ``beginnings`` take part.
+    Parameters
+    ----------
+    out
+        The file of results.
+    virtual
+        Whether the GPU is a virtual one.
+    deadline
+        After how many seconds it ends.
+    cases, processes
+        How many cases and fresh processes there are; None: all cases.
+    tools
+        How the names of the tools begin that take part.
     """
-    end_s = time.monotonic() + limit_s
-    known = [tool for tool in tools() if tool.name.startswith(beginnings)]
+    end_s = time.monotonic() + deadline
+    known = [tool for tool in all_tools() if tool.name.startswith(tuple(tools))]
     not_run = {tool.name: tool.obstacle for tool in known if tool.obstacle}
     with gpu_in_use(virtual=virtual):
         content = _opened(not_run) | {"tools": _described(known)}
-        later_s = 0.0 if virtual else _PROCESS_S * n_processes
-        _run_cases(CASES[:n_cases], known, out, content, end_s - later_s)
+        later_s = 0.0 if virtual else _PROCESS_S * processes
+        _run_cases(CASES[:cases], known, out, content, end_s - later_s)
         content["provenance"]["clock_after_mhz"] = clock_mhz()
         content["magic"] = _guarded(magic.overhead)
-    if n_processes and (left_s := end_s - time.monotonic()) > 0:
+    if processes and (left_s := end_s - time.monotonic()) > 0:
         content["processes"] = _guarded(
-            lambda: processes.run(n_processes, virtual=virtual, limit_s=left_s)
+            lambda: medians_of_processes(processes, virtual=virtual, limit_s=left_s)
         )
     save(out, content)
     print(f"{out}: {out.stat().st_size / 1024:.0f} kB")
+    print_goals(out)
 
 
 def _opened(not_run: dict[str, str]) -> Record:

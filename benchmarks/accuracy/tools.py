@@ -163,7 +163,7 @@ def _kernelmeter(work: Work) -> Answer:
     return Answer(taken.ms_median * _S_PER_MS)
 
 
-def tools() -> list[Tool]:
+def all_tools() -> list[Tool]:
     """Return all tools, in the order of asking.
 
     Tools that time in the same cache state follow one another, so that the reading after one

@@ -1,10 +1,9 @@
 """Command lines of the benchmarks: a parser for each, and how to start one in a new process."""
 
 import argparse
+import pkgutil
 import sys
-from collections.abc import Callable
-
-Command = Callable[[argparse.Namespace], None]
+from collections.abc import Sequence
 
 
 def parser_of(module: str, about: str | None) -> argparse.ArgumentParser:
@@ -14,6 +13,16 @@ def parser_of(module: str, about: str | None) -> argparse.ArgumentParser:
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def call_command(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> None:
+    """Call the function of the chosen command with the options by their names.
+
+    A command has the function's place as its default ``command``, such as
+    ``"benchmarks.accuracy.run:run"``. It is imported only now, so that ``--help`` needs no torch.
+    """
+    options = vars(parser.parse_args(arguments))
+    pkgutil.resolve_name(options.pop("command"))(**options)
 
 
 def python_command(module: str, *arguments: str) -> list[str]:

@@ -17,6 +17,14 @@ def put_between_markers(page: Path, name: str, text: str) -> None:
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
 
 
+def print_or_write(text: str, page: Path | None, name: str) -> None:
+    """Print a text, or put it between the markers of a page."""
+    if page is None:
+        print(text)
+    else:
+        put_between_markers(page, name, text)
+
+
 def table(head: Cells, rows: Sequence[Cells], *, n_names: int = 1) -> list[str]:
     """Return the lines of a table whose first columns are names, and the others numbers."""
     rule = ["---"] * n_names + ["--:"] * (len(head) - n_names)

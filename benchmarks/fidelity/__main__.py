@@ -10,17 +10,12 @@ fit      fits the surfaces of efficiencies to recordings and writes them where g
          the coordinates, after a change of the roofline.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 from benchmarks.common.folders import RECORDINGS
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, UNSEEN
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Without the last two draws: a model that was fitted to them could not be examined with them.
 _FITTED_TO = (
@@ -33,20 +28,8 @@ _COMPARED = ("h200", "h200-unseen", "h200-earlier", "h200-earlier-2", "h200-earl
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.fidelity", __doc__)
-    commands = made.add_subparsers(required=True)
-    _add_compare(commands)
-    _add_fit(commands)
-    return made
-
-
-def _add_compare(commands: "Commands") -> None:
+    parser = parser_of("benchmarks.fidelity", __doc__)
+    commands = parser.add_subparsers(required=True)
     compare = commands.add_parser("compare", help="compare the virtual GPU with recordings")
     compare.add_argument("--recording", type=Path, nargs="+", default=_recordings(_COMPARED))
     compare.add_argument("--gpu", default="H200", help="the virtual GPU, by its short name")
@@ -54,43 +37,17 @@ def _add_compare(commands: "Commands") -> None:
     roles = (FIT, HELD_OUT, UNSEEN, EARLIER)
     compare.add_argument("--only", default="", help="only names that contain this")
     compare.add_argument("--role", default="", choices=roles, help="only workloads of this role")
-    compare.set_defaults(command=_compare)
-
-
-def _add_fit(commands: "Commands") -> None:
+    compare.set_defaults(command="benchmarks.fidelity.page:compare")
     fit = commands.add_parser("fit", help="fit the model to recordings")
     fit.add_argument("--recording", type=Path, nargs="+", default=_recordings(_FITTED_TO))
     fit.add_argument("--out", type=Path, default=None, help="default: where gpulab reads it")
     fit.add_argument("--keep-scales", action="store_true", help="those of the shipped surfaces")
-    fit.set_defaults(command=_fit)
+    fit.set_defaults(command="benchmarks.fidelity.fit:run")
+    call_command(parser, arguments)
 
 
 def _recordings(names: Sequence[str]) -> list[Path]:
     return [RECORDINGS / f"{name}.json" for name in names]
-
-
-def _compare(options: argparse.Namespace) -> None:
-    from benchmarks.fidelity.page import page
-    from benchmarks.fidelity.readings import chosen_of, compute, read
-    from benchmarks.fidelity.recorded import calls
-    from benchmarks.fidelity.table import table
-
-    recorded = chosen_of(read(options.recording), options.only, options.role)
-    workloads = [workload for path in options.recording for workload, _, _ in calls(path)]
-    computed = compute(options.gpu, workloads, options.only, options.role)
-    print(table(recorded, computed))
-    if options.write:
-        options.write.write_text(page(recorded, computed), "utf-8")
-
-
-def _fit(options: argparse.Namespace) -> None:
-    from benchmarks.fidelity.fit import run
-
-    run(
-        options.recording,
-        options.out,
-        keeps_scales=options.keep_scales,
-    )
 
 
 if __name__ == "__main__":

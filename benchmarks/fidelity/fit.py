@@ -229,9 +229,9 @@ def scores(errors: Numbers) -> str:
     return f"median {np.median(errors):6.1%}  p90 {np.quantile(errors, 0.9):6.1%}"
 
 
-def run(recordings: Sequence[Path], out: Path | None, *, keeps_scales: bool) -> None:
+def run(recording: Sequence[Path], out: Path | None, *, keep_scales: bool) -> None:
     """Fit to some recordings and write the surfaces, with the provenance of the first."""
-    known = json.loads(SURFACES.read_text("utf-8"))["surfaces"] if keeps_scales else {}
-    measured = [point for path in recordings for point in points(calls(path))]
-    about = json.loads(recordings[0].read_text("utf-8"))["provenance"]
+    known = json.loads(SURFACES.read_text("utf-8"))["surfaces"] if keep_scales else {}
+    measured = [point for path in recording for point in points(calls(path))]
+    about = json.loads(recording[0].read_text("utf-8"))["provenance"]
     write(out or SURFACES, fit_all(measured, known), about)

@@ -1,8 +1,11 @@
 """Write docs/fidelity.md from ``page.md``: its text, with the figures and tables put in."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.fidelity.readings import chosen_of, compute, read
+from benchmarks.fidelity.recorded import calls
 from benchmarks.fidelity.table import (
     Lines,
     Recording,
@@ -13,6 +16,7 @@ from benchmarks.fidelity.table import (
     misses,
     paced,
     summary,
+    table,
     times_of,
     verdict,
 )
@@ -23,6 +27,28 @@ _ORIGIN = (
     "- `{path}`: {date}, one {gpu}, driver {driver}, torch {torch}, CUDA {cuda}, Python {python}, "
     "{cpu}"
 )
+
+
+def compare(recording: Sequence[Path], gpu: str, write: Path | None, only: str, role: str) -> None:
+    """Print the tables of recorded and virtual times, and write the page if one is named.
+
+    Parameters
+    ----------
+    recording
+        Files of recordings.
+    gpu
+        The virtual GPU, by its short name.
+    write
+        The page.
+    only, role
+        Only what has this in its name, or this role.
+    """
+    recorded = chosen_of(read(recording), only, role)
+    workloads = [workload for path in recording for workload, _, _ in calls(path)]
+    computed = compute(gpu, workloads, only, role)
+    print(table(recorded, computed))
+    if write:
+        write.write_text(page(recorded, computed), "utf-8")
 
 
 def page(recorded: Recording, computed: Recording) -> str:

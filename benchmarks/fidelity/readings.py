@@ -41,7 +41,7 @@ _FLUSH_ELEMENTS = 1 << 26  # 256 MB of float32, four times the L2 cache of an H2
 _US_PER_S = 1e6
 
 
-def read(paths: list[Path]) -> Recording:
+def read(paths: Sequence[Path]) -> Recording:
     """Return several recordings as one: the first, with the items of the others added."""
     first, *others = (json.loads(path.read_text("utf-8")) for path in paths)
     for other in others:

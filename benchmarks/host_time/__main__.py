@@ -1,7 +1,7 @@
 """Fit the costs that the virtual GPU charges the host between launches to recorded programs.
 
-    python -m benchmarks.host_time fit
-    python -m benchmarks.host_time fit --write
+    python -m benchmarks.host_time
+    python -m benchmarks.host_time --write
 
 It prints the costs before and after, and how well each program's time follows from a fit without
 it; --write writes the costs to gpulab/data. Each file of times has a host of its own; how much
@@ -9,7 +9,6 @@ slower the others are than the first is fitted, too. Without a file it takes the
 repository. The programs of the H100's need torchvision and transformers.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,23 +19,13 @@ _H200, _H100 = (RECORDINGS / f"{gpu}-host-time.json" for gpu in ("h200", "h100")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.host_time", __doc__)
-    commands = made.add_subparsers(required=True)
-    fit = commands.add_parser("fit", help="fit the host's costs")
-    fit.add_argument("times", type=Path, nargs="*", default=[_H200, _H100], help="files of times")
-    fit.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
-    fit.set_defaults(command=_fit)
-    return made
-
-
-def _fit(options: argparse.Namespace) -> None:
+    """Fit the costs, and print them."""
+    parser = parser_of("benchmarks.host_time", __doc__)
+    parser.add_argument(
+        "times", type=Path, nargs="*", default=[_H200, _H100], help="files of times"
+    )
+    parser.add_argument("--write", action="store_true", help="write the costs to gpulab/data")
+    options = parser.parse_args(arguments)
     from benchmarks.host_time.fitting import fit
 
     print(fit(options.times, is_written=options.write))

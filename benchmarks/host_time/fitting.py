@@ -147,7 +147,7 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
     if is_written:
         first = files[0]
         about = {name: first[name] for name in ("gpu", "cpu", "torch", "python", "taken_at")}
-        text = {"source": "python -m benchmarks.host_time fit", **about, "costs_ns": fitted}
+        text = {"source": "python -m benchmarks.host_time", **about, "costs_ns": fitted}
         text |= {name: kept[name] for name in ("hosts", "cold")}
         _COSTS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     return "\n".join(lines)

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 import gpulab
-from benchmarks.interrupts.injection import Injector, Tracer
 from benchmarks.laws.programs import Program, program_of
 from benchmarks.laws.readings import (
     VIRTUAL,
@@ -24,6 +23,7 @@ from benchmarks.laws.readings import (
     session,
 )
 from gpulab.virtual import VirtualGpu
+from tests.support.injection import Injector, Tracer
 
 # The first run loads kernels and fills the allocator's pool, the second is warm, and from the
 # third on gpulab may recognize the calls.

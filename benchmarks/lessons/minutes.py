@@ -2,12 +2,12 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.folders import ROOT
 from benchmarks.common.markdown import padded_table
 from gpulab.lessons._build import EXTRAS, clear_solutions, read_source
 
@@ -129,15 +129,15 @@ def parsed(code: str) -> ast.Module:
     return ast.parse("\n".join("pass" if line.startswith("%") else line for line in lines))
 
 
-def report(sources: Sequence[Path]) -> Iterator[str]:
-    """Yield the lines of a table with a row for each lesson."""
+def print_minutes() -> None:
+    """Print a table with a row for each lesson."""
     head = ["lesson", "minutes", "words", "cells", "own", "lines", "predictions", "exercises"]
     rows = []
-    for source in sources:
+    for source in sorted((ROOT / "notebooks" / "source").glob("*.py")):
         core = Core.of(source)
         counts = (
             *(core.n_words, len(core.codes), core.n_own, core.n_lines, core.n_predictions),
             len(core.exercises),
         )
         rows.append([source.stem, f"{core.minutes:.0f}", *(f"{count:,}" for count in counts)])
-    yield from padded_table(head, rows)
+    print(*padded_table(head, rows), sep="\n")

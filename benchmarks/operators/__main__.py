@@ -1,25 +1,24 @@
 """Run every operator of PyTorch's own test database on the virtual GPU and the CPU, and compare.
 
-    python -m benchmarks.operators run --workers 2 --write docs/virtual-gpu.md
-    python -m benchmarks.operators run --names addmm softmax --dtypes float16 --show
+    python -m benchmarks.operators run --write docs/virtual-gpu.md
+    python -m benchmarks.operators run --names addmm softmax --dtypes float16
     python -m benchmarks.operators errors --out errors.json
 
 run     tries each operator with the database's own samples: as a function, in place, with out=,
-        and backward, in each type that a GPU supports. Each operator runs in its own process; with
-        --workers 0 all run in one. With --extreme some values are huge, nan or out of range, and
-        the virtual GPU must return what the CPU returns, nan, or an error. It counts the outcomes,
-        and lists what differs, crashes or is refused.
+        and backward, in each type that a GPU supports. With --extreme some values are huge, nan or
+        out of range, and the virtual GPU must return what the CPU returns, nan, or an error. It
+        counts the outcomes, and lists what differs, crashes or is refused. Use several cores by
+        starting it several times with other --dtypes.
 errors  makes wrong calls, and tells whether the error comes at the line of the call: the error
         inputs of the database, each operator with each type, and the lines of ``wrong_calls``.
 
 The database comes with PyTorch and needs the package expecttest.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 
 DEVICES = ("virtual", "virtual-without-values", "cuda")
 KINDS = ("database", "modules", "written", "types")
@@ -34,47 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run.add_argument("--names", nargs="+", default=[], help="operators; default: all")
     run.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="data types")
     run.add_argument("--samples", type=int, default=8, help="samples of each operator and type")
-    run.add_argument("--workers", type=int, default=2, help="processes at once")
-    run.add_argument("--out", type=Path, default=None, help="file of outcomes")
     run.add_argument("--write", type=Path, default=None, help="page to update")
-    run.add_argument("--show", action="store_true", help="print each difference at once")
     run.add_argument("--extreme", action="store_true", help="try extreme and wrong values instead")
-    run.set_defaults(command=_run)
+    run.set_defaults(command="benchmarks.operators.sweep:print_outcomes")
     errors = commands.add_parser("errors", help="make wrong calls")
     errors.add_argument("--device", choices=DEVICES, default="virtual", help="where")
     errors.add_argument("--out", type=Path, default=None, help="file of outcomes")
-    errors.set_defaults(command=_errors)
+    errors.set_defaults(command="benchmarks.operators.wrong_inputs_run:run")
     errors.add_argument("--names", nargs="+", default=[], help="operators; default: all")
     errors.add_argument(
         "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
     )
-    options = made.parse_args(arguments)
-    options.command(options)
-
-
-def _run(options: argparse.Namespace) -> None:
-    from benchmarks.common.markdown import put_between_markers
-    from benchmarks.operators.outcomes import counted, summary
-    from benchmarks.operators.sweep import run
-
-    found = run(
-        options.names,
-        options.dtypes,
-        n_samples=options.samples,
-        n_workers=options.workers,
-        out=options.out,
-        is_shown=options.show,
-        is_extreme=options.extreme,
-    )
-    print("\n".join(summary(found)))
-    if options.write is not None:
-        put_between_markers(options.write, "operators", "\n".join(counted(found)))
-
-
-def _errors(options: argparse.Namespace) -> None:
-    from benchmarks.operators.wrong_inputs_run import run
-
-    run(options.kinds, options.names, options.device, options.out)
+    call_command(made, arguments)
 
 
 if __name__ == "__main__":

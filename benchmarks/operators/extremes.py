@@ -6,28 +6,27 @@ CPU refuses values, e.g. an index out of range, the virtual GPU raises an error,
 
 import math
 import random
-import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch.utils import _pytree as pytree
 
-from benchmarks.operators.outcomes import Outcome, worst
+from benchmarks.operators.outcomes import KINDS, Outcome
 from benchmarks.operators.trial import (
     OTHER_ON_GPU,
     TOLERANCES,
     UNWRITTEN,
     Call,
+    Compared,
     NotCalledError,
     described,
-    forms_of,
-    head_of,
     is_random,
     mapped,
     on_cpu,
     on_virtual,
-    samples_of,
+    worst_of_each_form,
 )
 
 if TYPE_CHECKING:
@@ -65,28 +64,21 @@ def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     n_samples
         Number of the database's samples to try.
     """
-    warnings.simplefilter("ignore")
-    skipped = _CHECKED_ON_CPU_ALONE | _ENDS_THE_PROCESS
-    if info.name in skipped or dtype not in info.dtypes & info.dtypesIfCUDA:
+    if info.name in _CHECKED_ON_CPU_ALONE | _ENDS_THE_PROCESS:
         return []
-    found = []
-    for form, call, needs_gradient in forms_of(info, dtype):
+
+    def compare(form: str, call: Call, sample: "SampleInput", number: int) -> Compared:
         if form not in {"forward", "backward"}:
-            continue
-        torch.manual_seed(0)
-        samples = list(samples_of(info, dtype, n_samples, requires_grad=needs_gradient))
-        outcomes = [
-            _try_sample(info, dtype, form, call, _changed(sample, f"{seed} {number}"))
-            for number, sample in enumerate(samples)
-            for seed in _SEEDS
-        ]
-        if outcomes:
-            chosen = worst(outcomes)
-            name = f"extreme {form}"
-            found.append(
-                Outcome(*head_of(info, dtype), name, chosen.kind, len(outcomes), chosen.note)
-            )
-    return found
+            return "same", ""
+        changed = (_changed(sample, f"{seed} {number}") for seed in _SEEDS)
+        compared = [_compared(info, dtype, call, each) for each in changed]
+        return max(compared, key=lambda each: KINDS.index(each[0]))
+
+    return [
+        replace(outcome, form=f"extreme {outcome.form}")
+        for outcome in worst_of_each_form(info, dtype, n_samples, compare)
+        if outcome.form in {"forward", "backward"}
+    ]
 
 
 def _changed(sample: "SampleInput", seed: str) -> "SampleInput":
@@ -131,31 +123,28 @@ def _cast(results: object, dtype: torch.dtype) -> object:
     return pytree.tree_map_only(torch.Tensor, cast, results)
 
 
-def _try_sample(  # noqa: PLR0911 # one for each kind of outcome
-    info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
-) -> Outcome:
-    head = head_of(info, dtype)
+def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInput") -> Compared:
     expected, refusal = on_cpu(call, sample, 0)
     if isinstance(refusal, NotCalledError):
-        return Outcome(*head, form, "same")
+        return "same", ""
     try:
         found = on_virtual(call, sample)
     except Exception:  # noqa: BLE001 # an error invents no value
-        return Outcome(*head, form, "refused" if refusal is None else "both refuse", 1)
-    if refusal is not None:
-        difference = "" if _is_nan(found) else f"a value, not {type(refusal).__name__}: {refusal}"
-    else:
+        return ("refused" if refusal is None else "both refuse"), ""
+    if refusal is None:
         difference = _invented(found, expected)
-    if not difference:
-        return Outcome(*head, form, "same", 1)
-    if refusal is None and _is_rounded(found, expected, call, sample, dtype):
-        return Outcome(*head, form, "same", 1)
+        if not difference or _is_rounded(found, expected, call, sample, dtype):
+            return "same", ""
+    elif _is_nan(found):
+        return "same", ""
+    else:
+        difference = f"a value, not {type(refusal).__name__}: {refusal}"
+    kind = "differs"
     if info.name in OTHER_ON_GPU | _OTHER_ALGORITHM_ON_GPU:
-        return Outcome(*head, form, "as a GPU", 1)
-    if refusal is None and (info.name in UNWRITTEN or is_random(info, call, sample, expected)):
-        return Outcome(*head, form, "random", 1)
-    note = f"{' '.join(difference.split())[:120]} for {described(sample)}"
-    return Outcome(*head, form, "differs", 1, note)
+        kind = "as a GPU"
+    elif refusal is None and (info.name in UNWRITTEN or is_random(info, call, sample, expected)):
+        kind = "random"
+    return kind, f"{' '.join(difference.split())[:120]} for {described(sample)}"
 
 
 def _is_rounded(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from benchmarks.common.markdown import table
 
 # From the best to the worst; the worst outcome of the samples is the outcome of the call.
-KINDS = ("same", "as a GPU", "random", "both refuse", "refused", "differs", "crashes", "died")
+KINDS = ("same", "as a GPU", "random", "both refuse", "refused", "differs", "crashes")
 _FORMS = ("forward", "in place", "out=", "backward", "extreme forward", "extreme backward")
-_BAD = ("differs", "crashes", "died")
+_BAD = ("differs", "crashes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,6 @@ class Outcome:
         ``"forward"``, ``"in place"``, ``"out="`` or ``"backward"``.
     kind
         One of ``KINDS``.
-    n_samples
-        Number of samples that were tried.
     note
         What differs in the worst sample, or its error message.
     """
@@ -36,13 +34,7 @@ class Outcome:
     dtype: str
     form: str
     kind: str
-    n_samples: int = 0
     note: str = ""
-
-
-def worst(outcomes: "list[Outcome]") -> Outcome:
-    """Return the worst of several outcomes of one call."""
-    return max(outcomes, key=lambda outcome: KINDS.index(outcome.kind))
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import gpulab
-from benchmarks.operators.outcomes import Outcome, worst
+from benchmarks.operators.outcomes import KINDS, Outcome
 from gpulab.core.errors import NotModelledError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ TOLERANCES = {torch.float16: 0.03, torch.bfloat16: 0.25}
 _EXACT = 1e-4
 
 Call = Callable[["SampleInput"], object]
+Compared = tuple[str, str]  # one of ``KINDS``, and what differs, or the message of an error
+Compare = Callable[[str, Call, "SampleInput", int], Compared]
 Operator = Callable[..., Any]
 
 
@@ -51,10 +53,21 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     n_samples
         Number of the database's samples to try.
     """
+
+    def compare(form: str, call: Call, sample: "SampleInput", _number: int) -> Compared:
+        return _compared(info, dtype, form, call, sample)
+
+    return worst_of_each_form(info, dtype, n_samples, compare)
+
+
+def worst_of_each_form(
+    info: "OpInfo", dtype: torch.dtype, n_samples: int, compare: Compare
+) -> list[Outcome]:
+    """Return for each form of an operator the worst outcome of its samples."""
     warnings.simplefilter("ignore")
     if dtype not in info.dtypes or dtype not in info.dtypesIfCUDA:
         return []
-    found = []
+    worst = []
     made: dict[bool, list[SampleInput]] = {}
     for form, call, needs_gradient in forms_of(info, dtype):
         if needs_gradient not in made:  # most forms need none; each call gets copies
@@ -62,14 +75,15 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
             made[needs_gradient] = [
                 *samples_of(info, dtype, n_samples, requires_grad=needs_gradient)
             ]
-        samples = made[needs_gradient]
-        outcomes = [_try_sample(info, dtype, form, call, sample) for sample in samples]
-        if outcomes:
-            chosen = worst(outcomes)
-            found.append(
-                Outcome(*head_of(info, dtype), form, chosen.kind, len(samples), chosen.note)
-            )
-    return found
+        compared = [
+            compare(form, call, sample, number)
+            for number, sample in enumerate(made[needs_gradient])
+        ]
+        if compared:
+            kind, note = max(compared, key=lambda each: KINDS.index(each[0]))
+            note = " ".join(note.split())[:_NOTE_LENGTH]
+            worst.append(Outcome(*head_of(info, dtype), form, kind, note))
+    return worst
 
 
 def head_of(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
@@ -161,33 +175,31 @@ class NotCalledError(Exception):
     """The form does not fit the sample."""
 
 
-def _try_sample(
+def _compared(  # noqa: PLR0911 # one for each kind of outcome
     info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
-) -> Outcome:
+) -> Compared:
     expected, refusal = on_cpu(call, sample, _SEED)
     if form == "out=" and refusal is None and not _fills_out(info, sample, expected, dtype):
         refusal = NotCalledError()
     if isinstance(refusal, NotCalledError):
-        return Outcome(*head_of(info, dtype), form, "same", 0)
-    kind, note = "same", ""
+        return "same", ""
     try:
         found = on_virtual(call, sample)
     except NotModelledError as error:
-        kind, note = "refused", str(error)
+        return "refused", str(error)
     except Exception as error:  # noqa: BLE001 # any error is an outcome
         kind = "crashes" if refusal is None else "both refuse"
-        note = f"{type(error).__name__}: {error}"
-    else:
-        if refusal is not None:
-            kind = "both refuse"  # a GPU may do what a CPU does not
-        elif info.name in UNWRITTEN:
-            kind = "random"
-        elif difference := _difference(found, expected, dtype):
-            is_drawn = is_random(info, call, sample, expected)
-            kind = "random" if is_drawn else "differs"
-            kind = "as a GPU" if info.name in OTHER_ON_GPU else kind
-            note = f"{difference} for {described(sample)}"
-    return Outcome(*head_of(info, dtype), form, kind, 1, " ".join(note.split())[:_NOTE_LENGTH])
+        return kind, f"{type(error).__name__}: {error}"
+    if refusal is not None:
+        return "both refuse", ""  # a GPU may do what a CPU does not
+    if info.name in UNWRITTEN:
+        return "random", ""
+    difference = _difference(found, expected, dtype)
+    if not difference:
+        return "same", ""
+    is_drawn = is_random(info, call, sample, expected)
+    kind = "as a GPU" if info.name in OTHER_ON_GPU else "random" if is_drawn else "differs"
+    return kind, f"{difference} for {described(sample)}"
 
 
 def on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Exception | None]:

@@ -21,36 +21,29 @@ blind   reads 30 whole models of torchvision, transformers and timm that the see
 compare prints the errors of the virtual values.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.common.command_line import parser_of
+from benchmarks.common.command_line import call_command, parser_of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    options = parser().parse_args(arguments)
-    options.command(options)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    made = parser_of("benchmarks.programs", __doc__)
-    commands = made.add_subparsers(required=True)
+    parser = parser_of("benchmarks.programs", __doc__)
+    commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run the programs")
     run.add_argument("folder", type=Path, help="folder of the repositories")
     run.add_argument("--names", nargs="+", default=[], help="programs; default: all")
     run.add_argument("--workers", type=int, default=2, help="programs at once")
-    run.add_argument("--limit", type=float, default=180, help="seconds for one program")
+    run.add_argument("--limit-s", type=float, default=180, help="seconds for one program")
     run.add_argument("--out", type=Path, default=None, help="file of outcomes")
     run.add_argument("--alone", action="store_true", help="run on the virtual GPU only")
     run.add_argument("--show", action="store_true", help="print what the programs print")
-    run.set_defaults(command=_run)
+    run.set_defaults(command="benchmarks.programs.run:run")
     report = commands.add_parser("report", help="print the table")
     report.add_argument("outcomes", type=Path, help="file that run has written")
     report.add_argument("--write", type=Path, default=None, help="page to update")
-    report.set_defaults(command=_report)
+    report.set_defaults(command="benchmarks.programs.run:report")
     blind = commands.add_parser("blind", help="read whole models that a seed draws")
     blind.add_argument("--seed", type=int, required=True, help="draws the programs")
     blind.add_argument("--out", type=Path, required=True, help="file of readings")
@@ -58,51 +51,12 @@ def parser() -> argparse.ArgumentParser:
     blind.add_argument("--workers", type=int, default=2, help="virtual programs at once")
     blind.add_argument("--host-only", action="store_true", help="read no records: only host times")
     blind.add_argument("--limit-s", type=float, default=150, help="start no program later")
-    blind.set_defaults(command=_blind)
-    comparing = commands.add_parser("compare", help="print the errors of virtual readings")
-    comparing.add_argument("recorded", type=Path, help="readings of the CUDA GPU")
-    comparing.add_argument("virtual", type=Path, help="readings of the virtual GPU")
-    comparing.set_defaults(command=_compare)
-    return made
-
-
-def _blind(options: argparse.Namespace) -> None:
-    from benchmarks.programs.blind import examine
-
-    examine(
-        options.seed,
-        options.out,
-        gpu=options.gpu,
-        n_workers=options.workers,
-        limit_s=options.limit_s,
-        is_host_only=options.host_only,
-    )
-
-
-def _compare(options: argparse.Namespace) -> None:
-    from benchmarks.programs.blind import compare
-
-    print(compare(options.recorded, options.virtual))
-
-
-def _run(options: argparse.Namespace) -> None:
-    from benchmarks.programs.run import run
-
-    run(
-        options.folder,
-        options.names,
-        n_workers=options.workers,
-        limit_s=options.limit,
-        out=options.out,
-        is_alone=options.alone,
-        is_shown=options.show,
-    )
-
-
-def _report(options: argparse.Namespace) -> None:
-    from benchmarks.programs.report import report
-
-    report(options.outcomes, options.write)
+    blind.set_defaults(command="benchmarks.programs.blind:examine")
+    compare = commands.add_parser("compare", help="print the errors of virtual readings")
+    compare.add_argument("recorded", type=Path, help="readings of the CUDA GPU")
+    compare.add_argument("virtual", type=Path, help="readings of the virtual GPU")
+    compare.set_defaults(command="benchmarks.programs.blind:compare")
+    call_command(parser, arguments)
 
 
 if __name__ == "__main__":

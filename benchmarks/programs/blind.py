@@ -79,7 +79,7 @@ def family_of(name: str) -> str:
 
 
 def examine(  # noqa: PLR0913 # the command's options
-    seed: int, out: Path, *, gpu: str, n_workers: int, limit_s: float, is_host_only: bool
+    seed: int, out: Path, *, gpu: str, workers: int, limit_s: float, host_only: bool
 ) -> None:
     """Read each drawn program, and write a file after each."""
     stop_s = time.monotonic() + limit_s
@@ -93,7 +93,7 @@ def examine(  # noqa: PLR0913 # the command's options
 
     indices = range(N_DRAWN)
     if gpu:
-        with ThreadPoolExecutor(n_workers) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             for i, row in zip(
                 indices, pool.map(lambda i: _apart(seed, i, gpu), indices), strict=True
             ):
@@ -103,7 +103,7 @@ def examine(  # noqa: PLR0913 # the command's options
             n_good = sum("error" not in row for row in programs.values())
             if n_good == N_COUNTED or time.monotonic() > stop_s:
                 break
-            keep(i, read(seed, i, is_host_only=is_host_only))
+            keep(i, read(seed, i, is_host_only=host_only))
     failed = [row for row in programs.values() if "error" in row]
     print(f"{len(programs) - len(failed)} of {len(programs)} programs read, in {found['gpu']}")
     for row in failed:
@@ -204,8 +204,8 @@ def _workspace_bytes() -> int:
     return n_bytes - torch.cuda.memory_allocated()
 
 
-def compare(recorded: Path, virtual: Path) -> str:
-    """Return the errors of each program and of all, and how many have the right families."""
+def compare(recorded: Path, virtual: Path) -> None:
+    """Print the errors of each program and of all, and how many have the right families."""
     there, here = (json.loads(path.read_text("utf-8"))["programs"] for path in (recorded, virtual))
     errors: dict[str, list[float]] = {
         "busy_us": [],
@@ -243,8 +243,7 @@ def compare(recorded: Path, virtual: Path) -> str:
     lines += _summary(errors)
     if any("top" in row for row in there.values()):
         lines.append(f"families of the top {N_TOP} kernels: {n_right} of {n_counted}")
-    lines.append(f"{n_refused} refused")
-    return "\n".join(lines)
+    print(*lines, f"{n_refused} refused", sep="\n")
 
 
 def _summary(errors: dict[str, list[float]]) -> list[str]:

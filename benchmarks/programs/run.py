@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import ROOT
+from benchmarks.common.markdown import print_or_write, table
 from benchmarks.programs.catalogue import BY_NAME, N_COMPARED, PROGRAMS, Program
 
 _WORLDS = ("virtual", "cpu")
@@ -41,24 +42,35 @@ def run(  # noqa: PLR0913 # the command's options
     folder: Path,
     names: Sequence[str],
     *,
-    n_workers: int,
+    workers: int,
     limit_s: float,
     out: Path | None,
-    is_alone: bool,
-    is_shown: bool,
+    alone: bool,
+    show: bool,
 ) -> None:
     """Run programs, print a line for each, and write the outcomes to a file."""
     chosen = [BY_NAME[name] for name in names] or list(PROGRAMS)
-    worlds = _WORLDS[:1] if is_alone else _WORLDS
+    worlds = _WORLDS[:1] if alone else _WORLDS
     outcomes = []
-    with ThreadPoolExecutor(n_workers) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         for outcome, text in pool.map(lambda each: _try(each, folder, limit_s, worlds), chosen):
             print(f"{outcome.verdict:14} {outcome.name}: {outcome.note}", flush=True)
-            if is_shown:
+            if show:
                 print(text)
             outcomes.append(asdict(outcome))
             if out is not None:  # after each program, so that an interrupt loses nothing
                 out.write_text(json.dumps(outcomes, indent=1), "utf-8")
+
+
+def report(outcomes: Path, write: Path | None) -> None:
+    """Print the table of the programs, or put it into a page."""
+    rows = []
+    for each in json.loads(outcomes.read_text("utf-8")):
+        program = BY_NAME[each["name"]]
+        source = f"{program.repository}@{program.commit[:7]}, `{program.path}`"
+        rows.append([each["name"], source, each["verdict"], each["note"]])
+    lines = table(["program", "source", "verdict", "note"], rows, n_names=4)
+    print_or_write("\n".join(lines), write, "programs")
 
 
 def _try(

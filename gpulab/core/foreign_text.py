@@ -8,7 +8,7 @@ replaced by their escapes in Python.
 import re
 from collections.abc import Mapping
 
-__all__ = ["one_line", "shortened", "visible", "visible_row"]
+__all__ = ["first_line", "one_line", "shortened", "visible", "visible_row"]
 
 
 # Control characters except newline and tab, marks of direction, other line ends, lone surrogates,
@@ -28,6 +28,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     r"""Return a name as one line, so that it cannot imitate another line of our output."""
     return text if text.isprintable() else visible(" ".join(text.split()))
+
+
+def first_line(message: object) -> str:
+    """Return the first line of an error's message, or of another text; empty if it has none."""
+    return next(iter(str(message).splitlines()), "")
 
 
 def shortened(text: str, n_most: int) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpulab import device, gpus
 from gpulab.core.errors import InvalidOptionError, RecordingError
@@ -15,7 +15,6 @@ from gpulab.gpus import BASES, DATA_SHEET, LIVE, MEASURED, GpuSpec, Roof, at_clo
 from gpulab.gpus.provenance import check_source, device_label
 from gpulab.workloads import workload
 from gpulab.workloads.recordings import Recording
-from gpulab.workloads.sweeps import Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +82,7 @@ class Ceilings:
     def _of(self, basis: str) -> Roof | None:
         return next((roof for roof in self.roofs if roof.basis == basis), None)
 
-    def to_rows(self) -> list[Row]:
+    def to_rows(self) -> list[dict[str, Any]]:
         """Return one plain row per value, as a recording stores them."""
         return [row for roof in self.roofs for row in _rows_of(roof)]
 
@@ -193,7 +192,7 @@ def ceilings_of(recording: Recording) -> Ceilings:
     return Ceilings(str(recording.provenance.get("gpu")), source, tuple(_roofs_of(rows)))
 
 
-def _is_figure(row: Row) -> bool:
+def _is_figure(row: dict[str, Any]) -> bool:
     value = row.get("value")
     return (
         isinstance(row.get("roof"), str)
@@ -203,7 +202,7 @@ def _is_figure(row: Row) -> bool:
     )
 
 
-def _rows_of(roof: Roof) -> Iterator[Row]:
+def _rows_of(roof: Roof) -> Iterator[dict[str, Any]]:
     figures = {
         **roof.peak_flops_per_s,
         _MEMORY: roof.bandwidth_bytes_per_s,
@@ -221,7 +220,7 @@ def _rows_of(roof: Roof) -> Iterator[Row]:
             }
 
 
-def _roofs_of(rows: Iterable[Row]) -> Iterator[Roof]:
+def _roofs_of(rows: Iterable[dict[str, Any]]) -> Iterator[Roof]:
     every_row = list(rows)
     # Unknown rows, such as those of a later version, are ignored.
     for basis in BASES:
@@ -241,7 +240,7 @@ def _line(roof: Roof) -> str:
     return f"{roof.basis}: {', '.join(map(_figure, _rows_of(roof)))}{detail}"
 
 
-def _figure(row: Row) -> str:
+def _figure(row: dict[str, Any]) -> str:
     quantity, value, unit = row["quantity"], row["value"], row["unit"]
     is_time = quantity == _FLOOR
     return f"{quantity} {format_time(value) if is_time else format_rate(value, unit[:-2])}"

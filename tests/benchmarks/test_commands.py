@@ -1,16 +1,18 @@
 """Every benchmark prints its help without a GPU, and the pages contain what they write."""
 
 import importlib.util
+import inspect
 import json
 import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import benchmarks
+from benchmarks.accuracy.examples import as_markdown
 from benchmarks.accuracy.report import report as accuracy_report
-from benchmarks.anything.__main__ import as_markdown
 from benchmarks.common.folders import RESULTS, ROOT
 
 
@@ -57,6 +59,22 @@ def test_help_says_how_to_start_it(
     usage, _, about = capsys.readouterr().out.partition("\n\n")
     assert usage.startswith(f"usage: {shown}")
     assert shown in about
+
+
+def test_each_command_calls_a_function_that_takes_its_options(
+    command: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command of a benchmark names its function, which has a parameter for each option."""
+    if not hasattr(command, "call_command"):
+        pytest.skip("it has one command")
+    parsers: list[Any] = []
+    monkeypatch.setattr(command, "call_command", lambda parser, _: parsers.append(parser))
+    command.main([])
+    (subparsers,) = parsers[0]._subparsers._group_actions
+    for parser in subparsers.choices.values():
+        function = pkgutil.resolve_name(parser.get_default("command"))
+        options = {action.dest for action in parser._actions} - {"help"}
+        inspect.signature(function).bind(**dict.fromkeys(options))
 
 
 def results_of(name: str) -> dict[str, object]:

@@ -111,7 +111,6 @@ _NEW: dict[str, Callable[[], Any]] = {
     "Executor": lambda: ThreadPoolExecutor(1),
     "Figure": lambda: plots.ladder(record("Ladder")),
     "Explorer": gpulab.explorers.roofline_explorer,
-    "Journal": lambda: sweeps.journal(_folder() / "sweep.jsonl").__enter__(),
 }
 _BY_NAME: dict[str, object] = {
     "alt": "What is to be seen.",

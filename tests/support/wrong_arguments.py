@@ -75,7 +75,6 @@ NEVER_EMPTY_TEXTS = frozenset(
     {
         *("alt", "out", "path"),
         *("name of Workload", "size_is of Workload", "name of Recording", "name of load"),
-        *("name of section_line",),
     }
 )
 NEVER_EMPTY_LISTS = frozenset(

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import gpulab
-from benchmarks.interrupts.injection import Injector, Tracer
+from tests.support.injection import Injector, Tracer
 
 
 class DispatcherTracer(Tracer):

@@ -14,9 +14,9 @@ from IPython.core.magics.execution import Timer
 from torch.utils.benchmark import Timer as TorchTimer
 
 import gpulab
-from benchmarks.common.first_timers import FIRST_TIMERS, first_use
 from gpulab.core.errors import NotModelledError
 from gpulab.virtual import _timer_loops
+from tests.support.first_timers import FIRST_TIMERS, first_use
 
 
 class TimerByHand(timeit.Timer):

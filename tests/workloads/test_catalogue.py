@@ -90,6 +90,12 @@ def test_bytes_are_inputs_and_outputs(name: str) -> None:
     assert n_bytes == sum(tensor.nbytes for tensor in (*inputs, *outputs))
 
 
+def test_each_row_is_sorted() -> None:
+    """The catalogue says that ``sort`` sorts rows, and its bytes would be the same for columns."""
+    values, _ = workload("sort").make(2, "float32", "cpu")()
+    assert (values.diff(dim=-1) >= 0).all()
+
+
 def test_work_runs_on_the_device_in_use() -> None:
     """Work made for the GPU launches a kernel there, and work made for the CPU does not."""
     with virtual_gpu("H200") as virtual:

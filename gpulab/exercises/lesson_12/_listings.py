@@ -1,5 +1,6 @@
 """Run a published listing, to see whether it raises an error."""
 
+from gpulab.core.foreign_text import first_line
 from gpulab.device.work import Work
 from gpulab.tracing.trials import called
 
@@ -12,9 +13,5 @@ def attempt(listing: Work) -> dict[str, str]:
     """
     trial = called(listing)
     if trial.error is not None:
-        return {"outcome": type(trial.error).__name__, "message": _first_line(trial.error)}
-    return {"outcome": "runs", "message": _first_line(trial.value)}
-
-
-def _first_line(value: object) -> str:
-    return next(iter(str(value).splitlines()), "")
+        return {"outcome": type(trial.error).__name__, "message": first_line(trial.error)}
+    return {"outcome": "runs", "message": first_line(trial.value)}

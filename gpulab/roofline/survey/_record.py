@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from gpulab import device, roofline
-from gpulab.core import interrupts
-from gpulab.core.disk import GrowingFile, growing
-from gpulab.core.errors import GpulabError, NotSavedError
+from gpulab.core.disk import growing
+from gpulab.core.errors import GpulabError
+from gpulab.core.foreign_text import first_line
 from gpulab.core.progress import Bar
 from gpulab.core.requirements import FLAG, PATH
 from gpulab.roofline.survey._plan import CEILINGS, EFFORT, LEFT_OUT, SurveyPlan, plan
@@ -22,16 +22,11 @@ from gpulab.workloads.recordings import Recording
 from gpulab.workloads.sweeps import (
     Journal,
     Point,
-    Row,
     RunningSweep,
     Task,
-    as_line,
-    first_line,
     measure_point,
+    open_again,
     provenance,
-    seal,
-    section_line,
-    unsealed,
 )
 
 __all__ = ["record"]
@@ -124,45 +119,10 @@ def record(
             )
             with running.shown_on(bar), running.kept_in_memory():
                 survey = _Survey(running, to_do, end_s)
-                missing = survey.run(partial(_take_ceilings, file, quick=quick))
+                missing = survey.run(partial(_take_ceilings, journal, quick=quick))
                 rows = [{"what": name, "reason": reason} for name, reason in missing.items()]
-                _add_section(file, LEFT_OUT, rows)
+                journal.add_section(LEFT_OUT, rows)
     return recordings.load(path)
-
-
-@interrupts.contextmanager
-def open_again(file: GrowingFile) -> Iterator[None]:
-    """Remove the checksum of a recording inside the block, and write a new one after it.
-
-    Lines after a checksum would be refused.
-    """
-    _unseal(file)
-    try:
-        yield
-    except NotSavedError:
-        raise  # the disk would refuse the checksum, too, and the same call can go on without it
-    except BaseException:
-        _seal(file)
-        raise
-    _seal(file)
-
-
-def _seal(file: GrowingFile) -> None:
-    if body := _unseal(file):
-        file.append(seal(body))
-        file.sync()
-
-
-def _unseal(file: GrowingFile) -> str:
-    """Remove the checksum and an incomplete last line, and return the text that is left."""
-    body = unsealed(file.read().decode())
-    # Counted in bytes, as names may contain other characters than ASCII.
-    file.cut(len(body.encode()))
-    return body
-
-
-def _add_section(file: GrowingFile, name: str, rows: list[Row]) -> None:
-    file.append(as_line(section_line(name, rows)))
 
 
 class _Survey:
@@ -239,14 +199,14 @@ def expected_s(task: Task, points: Iterable[Point]) -> float:
     return fixed_s + growth * max(0.0, last.median_s - fixed_s)
 
 
-def _take_ceilings(file: GrowingFile, *, quick: bool) -> str:
+def _take_ceilings(journal: Journal, *, quick: bool) -> str:
     try:
         # All of them before the line is written: half a section would look like a whole one.
         rows = roofline.measure_ceilings(max_time_s=0.05 if quick else 0.2).to_rows()
     # A machine may be unable to measure them; the points are still measured.
     except (GpulabError, RuntimeError, OSError) as error:
         return _gpu_failure() or first_line(error)
-    _add_section(file, CEILINGS, rows)
+    journal.add_section(CEILINGS, rows)
     return ""
 
 

@@ -103,7 +103,7 @@ def fitted_costs() -> dict[str, int]:
     """Return the host's costs in nanoseconds, by name: for modules, autograd, optimizers.
 
     They were fitted together, to the host times of whole training steps on the host of an NVIDIA
-    H200. So a single one of them is not a measurement. ``python -m benchmarks.host_time fit``
+    H200. So a single one of them is not a measurement. ``python -m benchmarks.host_time``
     writes them.
 
     Examples

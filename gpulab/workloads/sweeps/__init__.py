@@ -2,16 +2,9 @@
 
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._journal import FileContents, Journal, Row
-from gpulab.workloads.sweeps._measure_point import first_line, measure_point, without_values
-from gpulab.workloads.sweeps._recording_file import (
-    as_line,
-    read_recording,
-    seal,
-    sealed,
-    section_line,
-    unsealed,
-)
+from gpulab.workloads.sweeps._journal import FileContents, Journal
+from gpulab.workloads.sweeps._measure_point import measure_point, without_values
+from gpulab.workloads.sweeps._recording_file import open_again, read_recording, sealed
 from gpulab.workloads.sweeps._sweep import RunningSweep, Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
     CACHES,
@@ -31,23 +24,18 @@ __all__ = [
     "HasPoints",
     "Journal",
     "Point",
-    "Row",
     "RunningSweep",
     "Sweep",
     "Task",
-    "as_line",
-    "first_line",
     "frame_of",
     "measure_point",
+    "open_again",
     "points_of",
     "provenance",
     "read_recording",
-    "seal",
     "sealed",
-    "section_line",
     "sweep",
     "take",
     "tasks_of",
-    "unsealed",
     "without_values",
 ]

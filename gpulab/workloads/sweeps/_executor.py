@@ -25,11 +25,12 @@ from uuid import uuid4
 
 from gpulab import device
 from gpulab.core.errors import GpulabError, InvalidOptionError, NoGpuError
+from gpulab.core.foreign_text import first_line
 from gpulab.device import Device, outside
 from gpulab.timing import MeasurementOptions
 from gpulab.workloads.sweeps._functions import FunctionPoint, FunctionTask, measure_function
 from gpulab.workloads.sweeps._host import provenance
-from gpulab.workloads.sweeps._measure_point import first_line, measure_point
+from gpulab.workloads.sweeps._measure_point import measure_point
 from gpulab.workloads.sweeps._tasks import Point, Task
 
 if TYPE_CHECKING:

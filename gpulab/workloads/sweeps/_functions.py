@@ -17,7 +17,7 @@ import torch
 
 from gpulab import device
 from gpulab.core.errors import DamagedDataError, InvalidOptionError, NotCallableError, shown
-from gpulab.core.foreign_text import one_line, visible, visible_row
+from gpulab.core.foreign_text import first_line, one_line, visible, visible_row
 from gpulab.core.requirements import Requirement, check_fields, items_of
 from gpulab.core.serialization import Saved, parse_object
 from gpulab.device.measurement import Measurement
@@ -25,7 +25,7 @@ from gpulab.device.work import Work, check_callable
 from gpulab.gpus.provenance import check_source
 from gpulab.timing import Comparison, MeasurementOptions, amount_of, measure, measure_in_turns
 from gpulab.workloads.sweeps import _host
-from gpulab.workloads.sweeps._measure_point import clean_up, device_lock, first_line
+from gpulab.workloads.sweeps._measure_point import clean_up, device_lock
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -166,6 +166,21 @@ def _whole_lines(path: str | os.PathLike[str]) -> bytes:
     return whole
 
 
+def header(provenance: Mapping[str, object]) -> Row:
+    """Return the first row of a file."""
+    return {"schema": SCHEMA, "provenance": dict(provenance)}
+
+
+def section(name: str, rows: Iterable[Row]) -> Row:
+    """Return a section as a row of a file."""
+    return {"section": name, "rows": list(rows)}
+
+
+def as_line(row: Row) -> str:
+    """Return a row as a line of JSON; nan and other values that JSON lacks are an error."""
+    return json.dumps(row, allow_nan=False) + "\n"
+
+
 class Journal:
     """The file of a sweep, new or of an earlier run, open for more points.
 
@@ -183,13 +198,17 @@ class Journal:
         """Write a point; when this returns, a crash of this process cannot lose it."""
         self._write(point.to_dict())
 
+    def add_section(self, name: str, rows: Iterable[Row]) -> None:
+        """Write a table of other measurements; one of the same name replaces an earlier one."""
+        self._write(section(name, rows))
+
     def begin(self, provenance: Mapping[str, object]) -> Mapping[str, object]:
         """Return the provenance in the file's header; write the header if there is none.
 
         If the file's points were measured on another machine, an error says what differs.
         """
         if not self.before.provenance:
-            self._write({"schema": SCHEMA, "provenance": dict(provenance)})
+            self._write(header(provenance))
             return provenance
         for name in IDENTITY:
             then, now = self.before.provenance.get(name), provenance.get(name)
@@ -201,5 +220,5 @@ class Journal:
                 )
         return self.before.provenance
 
-    def _write(self, row: Mapping[str, object]) -> None:
-        self._file.append(json.dumps(row) + "\n")
+    def _write(self, row: Row) -> None:
+        self._file.append(as_line(row))

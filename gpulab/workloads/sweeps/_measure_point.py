@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from gpulab import device, stats, timing
 from gpulab.core.disk import state_folder
 from gpulab.core.errors import DoesNotFitError, FlushMemoryError
+from gpulab.core.foreign_text import first_line
 from gpulab.core.interrupts import ExitStack, contextmanager, step
 from gpulab.core.requirements import instance_of
 from gpulab.core.units import format_bytes
@@ -206,11 +207,6 @@ def clean_up() -> None:
         torch.cuda.empty_cache()
     except RuntimeError:  # after an error of CUDA every call raises it again
         return
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's message; an empty text if it has none."""
-    return next(iter(str(error).splitlines()), "")
 
 
 def _explain(error: Exception, task: Task, work: Workload) -> str:

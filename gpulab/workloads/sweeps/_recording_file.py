@@ -1,14 +1,23 @@
 """The file of a recording: a header, JSON lines, and a checksum in the last line."""
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpulab.core.errors import DamagedDataError, RecordingError
+from gpulab.core.disk import GrowingFile
+from gpulab.core.errors import DamagedDataError, NotSavedError, RecordingError
+from gpulab.core.interrupts import contextmanager
 from gpulab.core.serialization import parse_object, read_text
-from gpulab.workloads.sweeps._journal import SCHEMA, FileContents, FileKind, Row, contents_of
+from gpulab.workloads.sweeps._journal import (
+    FileContents,
+    FileKind,
+    Row,
+    as_line,
+    contents_of,
+    header,
+    section,
+)
 from gpulab.workloads.sweeps._tasks import Point
 
 _AGAIN = "take the original again, or make a new one: gpulab record --out FILE"
@@ -54,12 +63,11 @@ def sealed(
 
     Floats of points and sections have so many significant digits; None: all.
     """
-    header: Row = {"schema": SCHEMA, "provenance": dict(provenance)}
     # Points come first, so that you see some with `head`.
     rows = [point.to_dict() for point in points]
-    rows += [section_line(name, section) for name, section in sections.items()]
+    rows += [section(name, table) for name, table in sections.items()]
     lines = rows if digits is None else [_thinned(row, digits) for row in rows]
-    body = "".join(map(as_line, (header, *lines)))
+    body = "".join(map(as_line, (header(provenance), *lines)))
     return body + seal(body)
 
 
@@ -86,17 +94,35 @@ def unsealed(text: str) -> str:
     return body if "checksum" in (_json(last) or {}) else text[: text.rfind("\n") + 1]
 
 
-def as_line(row: Mapping[str, Any]) -> str:
-    """Return a row as a line of JSON; nan and other values that JSON lacks are an error."""
-    # ensure_ascii=False keeps names and units readable in an editor. A lone surrogate, which UTF-8
-    # cannot encode, becomes its escape in JSON.
-    text = json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
-    return text.encode(errors="backslashreplace").decode()
+@contextmanager
+def open_again(file: GrowingFile) -> Iterator[None]:
+    """Remove the checksum of a recording inside the block, and write a new one after it.
+
+    Lines after a checksum would be refused.
+    """
+    _unseal(file)
+    try:
+        yield
+    except NotSavedError:
+        raise  # the disk would refuse the checksum, too, and the same call can go on without it
+    except BaseException:
+        _seal(file)
+        raise
+    _seal(file)
 
 
-def section_line(name: str, rows: Iterable[Mapping[str, Any]]) -> Row:
-    """Return a section as a row of the file."""
-    return {"section": name, "rows": [dict(row) for row in rows]}
+def _seal(file: GrowingFile) -> None:
+    if body := _unseal(file):
+        file.append(seal(body))
+        file.sync()
+
+
+def _unseal(file: GrowingFile) -> str:
+    """Remove the checksum and an incomplete last line, and return the text that is left."""
+    body = unsealed(file.read().decode())
+    # Counted in bytes, as names may contain other characters than ASCII.
+    file.cut(len(body.encode()))
+    return body
 
 
 def _text(path: Path) -> str:

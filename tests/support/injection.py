@@ -33,15 +33,12 @@ class Injector:
     ----------
     is_done
         Whether it has interrupted.
-    waits_s
-        For each signal, the time from sending it to its handler.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.is_done = False
-        self.waits_s: list[float] = []
-        self._sent_s: float | None = None
+        self._is_pending = False  # whether the signal's handler is still to run
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -49,9 +46,7 @@ class Injector:
         number, error = _SIGNALS[self.kind]
 
         def hear(_number: int, _frame: FrameType | None) -> None:
-            if self._sent_s is not None:
-                self.waits_s.append(real_clocks.monotonic() - self._sent_s)
-                self._sent_s = None
+            self._is_pending = False
             raise error
 
         before = signal.signal(number, hear)
@@ -65,15 +60,15 @@ class Injector:
         sys.settrace(None)
         # Tracing has ended: handler and clean-up run as they do without a tracer.
         self.is_done = True
-        self._sent_s = real_clocks.monotonic()
+        self._is_pending = True
         signal.raise_signal(_SIGNALS[self.kind][0])
 
     def settle(self) -> bool:
         """Wait until the signal's handler has run, and return whether it has."""
         deadline_s = real_clocks.monotonic() + _PATIENCE_S
-        while self._sent_s is not None and real_clocks.monotonic() < deadline_s:
+        while self._is_pending and real_clocks.monotonic() < deadline_s:
             pass
-        is_heard, self._sent_s = self._sent_s is None, None
+        is_heard, self._is_pending = not self._is_pending, False
         return is_heard
 
 

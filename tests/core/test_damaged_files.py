@@ -1,12 +1,7 @@
-"""Damage every kind of file that gpulab reads, in many ways, and count what happens.
+"""Files of every kind, damaged in every way, are refused with our own error or read safely.
 
-    python -m benchmarks.damaged_files --number 5000 --seed 1
-    python -m benchmarks.damaged_files --kinds recording timeline
-
-gpulab must refuse a damaged file with an error of its own that names the file, or read it if the
-damage does no harm. A file that is read is then shown, tabulated and saved again. Raw errors,
-numbers without meaning, and errors that do not name their file are failures: the exit code is 1.
-The last columns are the most memory that Python used for one file, and the slowest file.
+A file that is read is then shown, tabulated and saved again. ``GPULAB_SEEDS=20`` damages each file
+in 20 random places in each way, and not in one.
 """
 
 import codecs
@@ -14,24 +9,23 @@ import contextlib
 import dataclasses
 import gzip
 import io
+import itertools
 import json
 import math
 import operator
+import os
 import random
-import sys
 import tempfile
-import time
 import traceback
 import tracemalloc
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common.command_line import parser_of
-from benchmarks.common.markdown import padded_table
+import pytest
+
 from gpulab import clocks, course, exercises, lessons, recordings, roofline
 from gpulab.core.disk import growing
 from gpulab.core.errors import GpulabError
@@ -45,16 +39,17 @@ from gpulab.tracing import Span, Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.views.live import Trace
 from gpulab.workloads import sweeps
-from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task, seal, unsealed
+from gpulab.workloads.sweeps import FunctionPoint, Point, Sweep, Task
 from gpulab.workloads.sweeps._functions import Setting
+from gpulab.workloads.sweeps._recording_file import seal, unsealed
 from tests.support.conditions import HERE
 
-NUMBER, SEED = 5_000, 1
+N_SEEDS = int(os.environ.get("GPULAB_SEEDS", "1"))
 Random = random.Random
 # A text that no real file contains; the literals are put in its place.
 _HOLE = "@@hole@@"
 _BOMB_MEMBERS, _MEMBER_BYTES = 64, 16 << 20  # together 1 GiB
-_MIB = 1 << 20
+MOST_BYTES = 160 << 20
 
 # The files to damage
 
@@ -297,7 +292,7 @@ def _resealed(raw: bytes) -> bytes:
         return raw
 
 
-def kinds() -> dict[str, Kind]:
+def _kinds() -> dict[str, Kind]:
     """Return every kind of file by its name."""
     whole = _saved(_RECORDING).decode()
     unfinished = unsealed(whole)
@@ -335,6 +330,8 @@ def kinds() -> dict[str, Kind]:
         found[name] = Kind(record.to_json(), f"{name}.json", use, names_file=False)
     return found
 
+
+KINDS = _kinds()
 
 # The ways to damage a file
 
@@ -499,39 +496,27 @@ def damaged(kind: Kind, mutation: str, chance: Random) -> bytes | None:
 # What happens to the files
 
 
-REFUSED, READ, RAW, NONSENSE, NAMELESS = (
-    *("refused", "read", "raw error", "nonsense read", "file not named"),
-)
-FAILURES = (RAW, NONSENSE, NAMELESS)
-_PLACES = {"start_s", "end_s", "times_s", "at_s"}  # points in time, which may be negative
+_POINTS_IN_TIME = {"start_s", "end_s", "times_s", "at_s"}  # which may be negative
 
 
-class Tally(Counter[str]):
-    """Numbers of files by their outcome, and the memory and time of the worst file."""
-
-    peak_bytes = 0
-    slowest_s = 0.0
-
-
-def outcome(kind: Kind, content: bytes, folder: Path) -> tuple[str, str]:
-    """Return the outcome of reading a file, and its error in a line, or an empty text."""
+def complaint_about(kind: Kind, content: bytes, folder: Path) -> str:
+    """Read a damaged file, and return what is wrong about that; an empty text if nothing is."""
     path = folder / kind.name
     path.write_bytes(content)
     try:
         found = kind.use(path)
     except GpulabError as error:
-        text = str(error)
-        named = str(path) in text or not kind.names_file
-        return (REFUSED if named else NAMELESS), f"{type(error).__name__}: {text}"
-    except Exception as error:  # noqa: BLE001 # these errors are what the campaign looks for
+        is_named = str(path) in str(error) or not kind.names_file
+        return "" if is_named else f"the file is not named: {ascii(error)[:400]}"
+    except Exception as error:  # noqa: BLE001 # these errors are what the test looks for
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return RAW, f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-    return (NONSENSE, repr(found)) if any(map(_means_nothing, _numbers(found))) else (READ, "")
+        return f"{ascii(error)[:400]} ({where.filename}:{where.lineno})"
+    nonsense = [each for each in _numbers(found) if _means_nothing(*each)]
+    return f"it is read with {nonsense[0]}" if nonsense else ""
 
 
-def _means_nothing(named: tuple[str, float]) -> bool:
-    name, value = named
-    is_amount = name.endswith(("_s", "_mhz", "_w")) and name not in _PLACES
+def _means_nothing(name: str, value: float) -> bool:
+    is_amount = name.endswith(("_s", "_mhz", "_w")) and name not in _POINTS_IN_TIME
     return not math.isfinite(value) or (is_amount and value < 0)
 
 
@@ -546,76 +531,27 @@ def _numbers(found: object, name: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(each, name)
 
 
-def cases(number: int, seed: int, names: Sequence[str]) -> Iterator[tuple[str, str, Random]]:
-    """Yield kind, mutation and random generator of each file: ``number`` files, pair by pair."""
-    chance = Random(seed)
-    # Every pair of kind and damage comes before any comes twice, so a short run has tried all of
-    # them.
-    pairs = [(name, mutation) for mutation in MUTATIONS for name in names]
-    for place in range(number):
-        yield *pairs[place % len(pairs)], Random(chance.random())
-
-
-def run(
-    number: int, seed: int, names: Sequence[str], folder: Path
-) -> tuple[dict[str, Tally], list[str]]:
-    """Damage and read the files; return a tally for each kind, and the failures."""
-    known = kinds()
-    tallies: dict[str, Tally] = defaultdict(Tally)
-    failures = []
-    # First undamaged: these must be read, and reading them imports everything that is needed.
-    for name in names:
-        content = known[name].finished(known[name].text.encode())
-        if (found := outcome(known[name], content, folder))[0] != READ:
-            raise SystemExit(f"{name}: an undamaged file is not read: {found}")
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_pixels")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_damaged_file_is_refused_with_a_reason_or_read(name: str, tmp_path: Path) -> None:
+    """An undamaged one is read; each damage is tried, and needs at most 160 MiB of memory."""
+    kind = KINDS[name]
+    path = tmp_path / kind.name
+    path.write_bytes(kind.finished(kind.text.encode()))
+    kind.use(path)
+    complaints = []
     # From here on, so that imports and caches do not count as memory of a file.
     tracemalloc.start()
-    for name, mutation, chance in cases(number, seed, names):
-        content = damaged(known[name], mutation, chance)
+    for seed, mutation in itertools.product(range(N_SEEDS), MUTATIONS):
+        content = damaged(kind, mutation, Random(f"{seed} {name} {mutation}"))
         if content is None:
             continue
         tracemalloc.reset_peak()
-        before_bytes, start_s = tracemalloc.get_traced_memory()[0], time.perf_counter()
-        found, error = outcome(known[name], content, folder)
-        took_s = time.perf_counter() - start_s
+        before_bytes = tracemalloc.get_traced_memory()[0]
+        if complaint := complaint_about(kind, content, tmp_path):
+            complaints.append(f"{mutation}, seed {seed}: {complaint}")
         peak_bytes = tracemalloc.get_traced_memory()[1] - before_bytes
-        tally = tallies[name]
-        tally[found] += 1
-        tally.peak_bytes = max(tally.peak_bytes, peak_bytes)
-        tally.slowest_s = max(tally.slowest_s, took_s)
-        if found in FAILURES:
-            failures.append(f"{found}: {name}, {mutation}: {ascii(error)[:400]}")
+        assert peak_bytes < MOST_BYTES, mutation
     tracemalloc.stop()
-    return tallies, failures
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table and all failures."""
-    made = parser_of("benchmarks.damaged_files", __doc__)
-    made.add_argument("--number", type=int, default=NUMBER, help="number of files")
-    made.add_argument("--seed", type=int, default=SEED, help="seed of the choice of damages")
-    made.add_argument(
-        "--kinds", nargs="+", choices=sorted(kinds()), default=None, help="default: all kinds"
-    )
-    options = made.parse_args(arguments)
-    names = options.kinds or list(kinds())
-    with tempfile.TemporaryDirectory() as folder:
-        tallies, failures = run(options.number, options.seed, names, Path(folder))
-    heads = (REFUSED, READ, *FAILURES)
-    rows = [
-        [
-            name,
-            *(str(tally[head]) for head in heads),
-            f"{tally.peak_bytes / _MIB:.1f}",
-            f"{tally.slowest_s:.2f}",
-        ]
-        for name, tally in tallies.items()
-    ]
-    print(*padded_table(("file", *heads, "peak MiB", "slowest s"), rows), *failures, sep="\n")
-    total = sum(tallies.values(), Counter[str]())
-    print("; ".join(f"{total[name]:,} {name}" for name in heads))
-    sys.exit(1 if failures else 0)
-
-
-if __name__ == "__main__":
-    main()
+    assert complaints == []

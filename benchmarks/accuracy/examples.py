@@ -1,14 +1,24 @@
 """The examples of docs/measuring-anything.md: each sets up some work and cleans up after it."""
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
 
+from benchmarks.common.environment import gpu_in_use, provenance
+from benchmarks.common.markdown import print_or_write, source, table
+from benchmarks.common.referee import READ, Referee
+from benchmarks.common.tool import default_tool, described, judged
 from gpulab.device.work import Work
 
 Example = Callable[[], AbstractContextManager[Work]]
+
+_HEAD = ("work", "kernels and copies", "`gpulab.measure`", "the driver's records")
 
 _N = 1 << 22
 _SIDE = 1024
@@ -55,7 +65,7 @@ def cupy_torch_stream() -> Iterator[Work]:
 @contextmanager
 def triton_kernel() -> Iterator[Work]:
     """Launch with Triton, which uses torch's current stream."""
-    from benchmarks.anything.triton_kernel import doubled_and_added
+    from benchmarks.accuracy.triton_kernel import doubled_and_added
 
     block = 1024
     x, y = torch.randn(2, _N, device="cuda")
@@ -109,3 +119,52 @@ EXAMPLES: dict[str, Example] = {
     "a training step": training_step,
     "a compiled function": compiled_function,
 }
+
+
+def run(out: Path, write: Path | None, *, virtual: bool) -> None:
+    """Measure every example on the GPU in use, and print the table or put it into a page."""
+    with gpu_in_use(virtual=virtual):
+        found: dict[str, Any] = {"provenance": provenance()}
+        for example in EXAMPLES.values():
+            found[example.__name__] = said = compared(example)
+            print(f"{example.__name__}: {said}", flush=True)
+            out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    print_or_write(as_markdown(found), write, "anything")
+
+
+def compared(example: Example) -> dict[str, Any]:
+    """Return the answer of ``gpulab.measure``, with the referee's readings before and after."""
+    tool = default_tool()
+    try:
+        with example() as work:
+            referee = Referee(work)
+            before = referee.read(READ)
+            start_s = time.perf_counter()
+            answer = tool.ask(work)
+            wall_s = time.perf_counter() - start_s
+            after = referee.read(READ)
+    except Exception as error:  # noqa: BLE001 # the other examples go on
+        return {"error": described(error)}
+    said = judged(tool, answer, before, after)
+    return said | {"n_records": after.n_records, "wall_s": round(wall_s, 4)}
+
+
+def as_markdown(found: dict[str, Any]) -> str:
+    """Return the table of all examples, and where its figures come from."""
+    rows = [
+        _cells(title, found.get(example.__name__, {"error": "not run"}))
+        for title, example in EXAMPLES.items()
+    ]
+    return "\n".join([*table(_HEAD, rows), "", source(found["provenance"])])
+
+
+def _cells(title: str, said: dict[str, Any]) -> list[str]:
+    if "error" in said:
+        return [title, "", f"no answer: {said['error']}", ""]
+    interval = f"[{said['low_us']:.2f}, {said['high_us']:.2f}]"
+    return [
+        title,
+        str(said["n_records"]),
+        f"{said['us']:.2f} µs {interval}",
+        f"{said['referee_us']:.2f} µs",
+    ]

@@ -1,29 +1,21 @@
-"""Check that findings are true: 40 ordinary programs and 12 that deserve one, in one process.
-
-    python -m benchmarks.findings                   on the CUDA GPU of this machine
-    python -m benchmarks.findings --gpu H100        on a virtual GPU
+"""Findings are true: 40 ordinary programs have none, and 12 that deserve one have it.
 
 Ladders and timelines come first, because what they leave in a process has made findings false
-before. A finding about an ordinary program is false unless the program is listed with it, with two
-exceptions. A finding about the conditions (another process, a clock that was held down, samples
-that lie in two clusters or rise) counts as seen if a second measurement has it again, and as
-passing if not. Programs that need a missing library are left out, with the reason.
+before. ``GPULAB_GPU=H100`` tries a virtual GPU where there is no other.
 """
 
-import sys
+import os
 import textwrap
-import time
-from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 import gpulab
-from benchmarks.anything.examples import EXAMPLES
-from benchmarks.common.command_line import parser_of
+from benchmarks.accuracy.examples import EXAMPLES
 from benchmarks.host_time import networks
 from gpulab.core.errors import GpulabError
 from gpulab.device.work import Work
@@ -34,6 +26,15 @@ CONDITIONS = frozenset(
     {"shared-gpu", "throttled", "clock-changed", "drifting", "bimodal", "cache-hot"}
     | {"too-few-samples", "slow-simulation", "below-resolution"}
 )
+GPU = os.environ.get("GPULAB_GPU", "")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(
+        not (GPU or torch.cuda.is_available()), reason="needs a CUDA GPU, or the name of a virtual"
+    ),
+]
 _MISSING = (ImportError, GpulabError, NotImplementedError)
 _WAITS = ("synchronizes-inside",)
 _MAX_TIME_S = 0.4
@@ -66,7 +67,7 @@ class Program(NamedTuple):
         """Make the work."""
         names = dict(_NAMES)
         source = f"{self.setup}\ndef work():\n{textwrap.indent(self.body, '    ')}"
-        exec(source, names)  # noqa: S102 # our own text
+        exec(source, names)  # our own text
         work: Work = names["work"]
         return work
 
@@ -130,7 +131,7 @@ _FP8 = """\
 a, b = (r(1024, 1024).to(torch.float8_e4m3fn) for _ in range(2))
 b, one = b.t(), torch.ones((), device="cuda")"""
 _TRITON = """\
-from benchmarks.anything.triton_kernel import doubled_and_added
+from benchmarks.accuracy.triton_kernel import doubled_and_added
 x, y = torch.randn(2, 1 << 14, device="cuda")
 out = torch.empty_like(x)"""
 _PINNED = "host, there = torch.randn(1 << 20, pin_memory=True), r(1 << 20)"
@@ -274,76 +275,29 @@ DESERVING = (
 )
 
 
-def _codes(program: Program) -> tuple[frozenset[str], str]:
-    """Measure a program, and return the codes of its findings and their text."""
-    work = program.work()
-    result = gpulab.measure(
-        work, **{"max_time_s": _MAX_TIME_S, "progress": False, **dict(program.options)}
-    )
-    text = "; ".join(f"{each.code}: {each.message}" for each in result.findings)
-    return frozenset(each.code for each in result.findings), text
+def _gpu() -> AbstractContextManager[object]:
+    return gpulab.virtual_gpu(GPU) if GPU else nullcontext()
 
 
-def before() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _ladders_and_timelines_came_before() -> None:
     """Leave in the process what ladders and timelines leave."""
-    x = _r(512, 512)
-    for work in (lambda: x @ x, lambda: x.topk(5, -1), lambda: x.sum().item()):
-        gpulab.ladder(work, max_time_s=0.1, progress=False)
-        gpulab.timeline(work)
+    with _gpu():
+        x = _r(512, 512)
+        for work in (lambda: x @ x, lambda: x.topk(5, -1), lambda: x.sum().item()):
+            gpulab.ladder(work, max_time_s=0.1, progress=False)
+            gpulab.timeline(work)
 
 
-def judge(programs: Sequence[Program], stop_s: float) -> dict[str, list[str]]:
-    """Measure programs; return lines about right, false, missing, passing and left out ones."""
-    found: dict[str, list[str]] = {
-        kind: [] for kind in ("right", "false", "missing", "passing", "left out")
-    }
-    for program in programs:
-        if time.monotonic() > stop_s:
-            found["left out"].append(f"{program.name}: no time left")
-            continue
-        try:
-            codes, text = _codes(program)
-            again = _codes(program)[0] if codes & CONDITIONS - {*program.deserved} else codes
-        except _MISSING as error:
-            found["left out"].append(f"{program.name}: {type(error).__name__}: {error}"[:160])
-            continue
-        except Exception as error:  # noqa: BLE001 # the other programs still have answers
-            found["left out"].append(
-                f"{program.name}: failed: {type(error).__name__}: {error}"[:200]
-            )
-            continue
-        false = codes - {*program.deserved} - CONDITIONS
-        passing = (codes & CONDITIONS) - again - {*program.deserved}
-        is_missing = bool(program.deserved) and codes.isdisjoint(program.deserved)
-        for kind, is_so in (("false", false), ("missing", is_missing), ("passing", passing)):
-            if is_so:
-                found[kind].append(f"{program.name}: {text or 'no finding'}")
-        if not false and not is_missing:
-            found["right"].append(program.name)
-    return found
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the false findings and the missing ones; the exit status is 1 if there are any."""
-    made = parser_of("benchmarks.findings", __doc__)
-    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
-    made.add_argument("--limit-s", type=float, default=140.0, help="start no program later")
-    options = made.parse_args(arguments)
-    stop_s = time.monotonic() + options.limit_s
-    with gpulab.virtual_gpu(options.gpu) if options.gpu else nullcontext():
-        print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-        before()
-        # Those that deserve one first: they are few, and the others may use up the time.
-        deserving, ordinary = judge(DESERVING, stop_s), judge(ORDINARY, stop_s)
-    print(f"{len(deserving['right'])} of {len(DESERVING)} programs that deserve a finding have it")
-    n_judged = len(ORDINARY) - len(ordinary["left out"])
-    print(f"{len(ordinary['false'])} of {n_judged} ordinary programs have a false finding")
-    for kind in ("false", "missing", "passing", "left out"):
-        for line in (*deserving[kind], *ordinary[kind]):
-            print(f"  {kind}: {line}")
-    print(f"{options.limit_s - stop_s + time.monotonic():.0f} s")
-    sys.exit(bool(ordinary["false"] or deserving["missing"] or ordinary["missing"]))
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.parametrize("program", [*DESERVING, *ORDINARY], ids=lambda program: program.name)
+def test_a_program_has_the_findings_that_are_true_of_it(program: Program) -> None:
+    """It has one of those that it deserves, and none else but about the conditions."""
+    options = {"max_time_s": _MAX_TIME_S, "progress": False, **dict(program.options)}
+    try:
+        with _gpu():
+            found = gpulab.measure(program.work(), **options).findings
+    except _MISSING as error:
+        pytest.skip(f"{type(error).__name__}: {error}"[:160])
+    codes = {each.code for each in found}
+    assert codes - {*program.deserved} <= CONDITIONS, [each.message for each in found]
+    assert not program.deserved or not codes.isdisjoint(program.deserved)

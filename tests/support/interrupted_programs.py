@@ -69,7 +69,7 @@ def use_in_notebook() -> tuple[list[str], dict[str, Any]]:
     shell = _shell()
     shell.user_ns["found"] = (["the cell has failed"], {})
     cells(
-        "from benchmarks.interrupts import condition\n"
+        "from tests.support import condition\n"
         "found = condition.left_on(gpulab.device.current().virtual), condition.use()"
     )
     found: tuple[list[str], dict[str, Any]] = shell.user_ns["found"]

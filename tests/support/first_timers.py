@@ -53,7 +53,7 @@ def first_use(timer: str, python: Sequence[str], folder: Path) -> FirstUse:
         Where IPython may write.
     """
     code = _PROGRAM.replace("STATEMENT", FIRST_TIMERS[timer])
-    ran = subprocess.run(  # noqa: S603  # a program of this module
+    ran = subprocess.run(  # a program of this module
         [*python, "-c", code],
         check=True,
         capture_output=True,
