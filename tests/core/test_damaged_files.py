@@ -31,7 +31,7 @@ from gpulab.core.disk import growing
 from gpulab.core.errors import GpulabError
 from gpulab.core.serialization import Saved
 from gpulab.device.measurement import Finding, Measurement
-from gpulab.exercises import journal
+from gpulab.exercises import _journal as journal
 from gpulab.exercises._entries import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.roofline import survey
 from gpulab.timing import Benchmarks, Comparison, Ladder, Rung

@@ -1,5 +1,6 @@
 """The judges that run answers on the GPU in use give the same verdicts on CUDA and without."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -11,12 +12,38 @@ import gpulab
 from gpulab import exercises
 from gpulab.core.torch_private import spin
 from gpulab.tracing.trials import WatchedWork, tried
-from tests.exercises.test_answers_code import no_wait, no_wait_before, pair, pair_before, timed
+from tests.exercises.test_answers_code import pair, timed
 from tests.exercises.test_lesson_08 import buffered
 
 pytestmark = pytest.mark.gpu
 
 Function = Callable[[torch.Tensor], torch.Tensor]
+Work = Callable[[], object]
+
+
+def no_wait(work: Work) -> float:
+    """Read the clock before and after the launch."""
+    start_s = time.perf_counter()
+    work()
+    return time.perf_counter() - start_s
+
+
+def no_wait_before(work: Work) -> float:
+    """Start the clock while the queue still contains other work."""
+    start_s = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start_s
+
+
+def pair_before(work: Work) -> float:
+    """Record both events before the work."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    end.record()
+    work()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3
 
 
 def graphed(function: Function, x: torch.Tensor) -> Function:
