@@ -50,7 +50,7 @@ def test_a_weight_of_another_type_is_refused(
 def test_an_argument_that_cuda_does_not_take_is_refused(
     call: Callable[[torch.Tensor], object], message: str
 ) -> None:
-    """The words are PyTorch's, with or without values."""
+    """The words are PyTorch's; a median of all elements is taken of any type."""
     with gpulab.virtual_gpu("H200", max_value_elements=100):
         with pytest.raises(RuntimeError, match=re.escape(message)):
             call(torch.ones(8, 8, device="cuda"))
