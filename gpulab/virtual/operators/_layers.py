@@ -165,10 +165,7 @@ def _loss_backward(call: OperatorCall) -> KernelWork:
 
 
 def _pool(call: OperatorCall) -> KernelWork:
-    kernel = call.args[1]
-    # PyTorch accepts one number for a square window.
-    n_taps = prod(kernel) if len(kernel) > 1 else kernel[0] ** 2
-    return call.work("windows", n_elements=n_taps * call.n_out)
+    return call.work("windows", n_elements=prod(call.args[1]) * call.n_out)
 
 
 def _nearest(call: OperatorCall) -> KernelWork:

@@ -4,24 +4,75 @@ The driver's records of an H200 with torch 2.11 showed which kernels each operat
 operator without a lowering in its model counts as one kernel over its elements.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from gpulab.core.torch_private import allows_tf32, flop_formulas
+from gpulab.virtual.operators import _layer_coordinates as layers
+from gpulab.virtual.operators import _row_coordinates as rows
+from gpulab.virtual.operators._index_coordinates import indexed
 from gpulab.virtual.operators._kernel_names import RULES, as_launched
+from gpulab.virtual.operators._matmul_coordinates import matmul
 from gpulab.virtual.operators._model import OperatorModel
-from gpulab.virtual.operators._operator_call import ADD_BIAS, CallArguments, OperatorCall
+from gpulab.virtual.operators._operator_call import (
+    ADD_BIAS,
+    CallArguments,
+    Coordinates,
+    OperatorCall,
+)
 from gpulab.virtual.operators._operators import Operator
-from gpulab.virtual.operators._surfaces import surface_point
-from gpulab.virtual.simulator.costs import KernelWork
+from gpulab.virtual.operators._size_coordinates import concatenation, foreach, sizes, strided
+from gpulab.virtual.simulator.costs import KernelWork, SurfacePoint
 from gpulab.virtual.tensors import TensorLayout
 
 _ARITHMETIC = {
     torch.float16: "float16",
     torch.bfloat16: "bfloat16",
     torch.float64: "float64",
+}
+# The surfaces of operators whose models name none, by the family of their last kernel.
+_BY_FAMILY = {
+    **dict.fromkeys(
+        ("elementwise", "fill", "copy", "cast", "error function", "index"), "elementwise"
+    ),
+    **{name: name for name in ("uniform", "normal", "dropout", "broadcast", "strided")},
+    **{name: name for name in ("concatenation", "fourier", "factorization", "foreach")},
+    **dict.fromkeys(("scan", "scan of one row"), "scan"),
+    **dict.fromkeys(("row sort", "radix pass"), "sort"),
+    **dict.fromkeys(("reduction", "first axis"), "reduction"),
+}
+# The coordinates of calls that are described by more than their sizes. The fit of the surfaces
+# (``python -m benchmarks.fidelity fit``) chooses which ones each surface uses, and the file of
+# surfaces has their positions. So a change of such a function needs a new fit, or new positions.
+_COORDINATES: dict[str, Callable[[OperatorCall], Coordinates]] = {
+    "foreach": foreach,
+    "concatenation": concatenation,
+    "strided": strided,
+    **dict.fromkeys(("reduction", "extreme", "variance"), rows.reduction),
+    **dict.fromkeys(("softmax", "softmax backward", "multinomial"), rows.along_last),
+    **dict.fromkeys(("likelihood", "likelihood backward"), rows.along_last),
+    **dict.fromkeys(("scan", "sort", "order", "topk"), rows.along_dimension),
+    **dict.fromkeys(("norm", "norm backward"), rows.norm),
+    "softmax across": rows.across,
+    "fourier": rows.fourier,
+    **dict.fromkeys(
+        ("index", "gather", "index_select", "embedding"), partial(indexed, is_read=True)
+    ),
+    "embedding backward": partial(indexed, is_gradient=True),
+    **dict.fromkeys(("index write", "index add", "scatter"), indexed),
+    **dict.fromkeys(("half product", "tf32 product", "single product", "double product"), matmul),
+    **dict.fromkeys(("convolution", "half convolution", "depthwise"), layers.convolution),
+    **dict.fromkeys(
+        ("convolution backward", "half convolution backward", "depthwise backward"),
+        layers.convolution_backward,
+    ),
+    **dict.fromkeys(("batch norm", "batch norm backward"), layers.channels),
+    **dict.fromkeys(("group norm", "group norm backward"), layers.groups),
+    **dict.fromkeys(("attention", "attention backward"), layers.attention),
 }
 
 
@@ -64,9 +115,13 @@ def lower(
 def lower_call(call: OperatorCall, model: OperatorModel) -> KernelWork:
     """Return the work of a call's kernels: those of its model, or those that are known to run."""
     work = model.lowering(call)
-    # Whole calls were measured, so all kernels of a call get the same correction.
-    point = surface_point(call, model, work.family)
-    if point is not None:
+    surface = None
+    if call.writes:
+        surface = model.surface(call) if callable(model.surface) else model.surface
+        surface = surface or _BY_FAMILY.get(work.family)
+    if surface is not None:  # something like it was measured
+        # Whole calls were measured, so all kernels of a call get the same correction.
+        point = SurfacePoint(surface, _COORDINATES.get(surface, sizes)(call))
         before = tuple(
             step if step.name == ADD_BIAS else replace(step, surface_point=point)
             for step in work.before

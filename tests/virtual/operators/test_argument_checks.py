@@ -1,5 +1,6 @@
-"""Norms refuse parameters of another type at their line, as on a CUDA GPU."""
+"""Calls that meta tensors accept are refused at their line, as on a CUDA GPU."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -34,3 +35,23 @@ def test_a_weight_of_another_type_is_refused(
         weight = torch.ones(8, device="cuda", dtype=torch.float64)
         with pytest.raises(RuntimeError, match=message):
             norm(x, weight)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: torch.multinomial(x, 9), "cannot sample n_sample > prob_dist.size"),
+        (lambda x: torch.multinomial(x.new_ones((1 << 24) + 1), 1), "cannot exceed 2^24"),
+        (lambda x: torch.linalg.lstsq(x, x, driver="gelsd"), "`driver` other than `gels`"),
+        (lambda x: torch.linalg.svd(x, driver="fast"), "unknown svd driver fast"),
+        (lambda x: x.bool().median(0), "\"median_out_impl\" not implemented for 'Bool'"),
+    ],
+)
+def test_an_argument_that_cuda_does_not_take_is_refused(
+    call: Callable[[torch.Tensor], object], message: str
+) -> None:
+    """The words are PyTorch's; a median of all elements is taken of any type."""
+    with gpulab.virtual_gpu("H200", max_value_elements=100):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            call(torch.ones(8, 8, device="cuda"))
+        torch.ones(8, 8, device="cuda").bool().median()

@@ -4,7 +4,6 @@ import json
 import re
 from functools import partial
 
-import pytest
 import torch
 from torch.nn import functional
 
@@ -13,23 +12,6 @@ from benchmarks.common.device_records import profiled
 from benchmarks.common.folders import RECORDINGS
 
 TURNED = ["to channels last", "to channels last", "convolution", "to channels first"]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "side", "taps", "expected"),
-    [
-        ("float16", 28, 3, TURNED),
-        ("float32", 28, 3, TURNED[:-1]),
-        ("float32", 112, 5, TURNED),
-        ("float16", 28, 1, ["convolution"]),
-    ],
-)
-def test_images_in_the_usual_layout_are_turned(
-    dtype: str, side: int, taps: int, expected: list[str]
-) -> None:
-    """Copies into channels-last layout and back stand around the kernel, as an H100 recorded."""
-    with gpulab.virtual_gpu("H100", first_use=False, max_value_elements=0):
-        assert _kernels(_images(dtype, side), _filters(dtype, taps)) == expected
 
 
 def test_most_recorded_grouped_convolutions_launch_as_many_kernels() -> None:
@@ -75,8 +57,3 @@ def _images(dtype: str, side: int) -> torch.Tensor:
 
 def _filters(dtype: str, taps: int) -> torch.Tensor:
     return torch.ones(64, 64, taps, taps, device="cuda", dtype=getattr(torch, dtype))
-
-
-def _kernels(x: torch.Tensor, weight: torch.Tensor) -> list[str]:
-    pad = weight.shape[-1] // 2
-    return [record.name for record in profiled(lambda: functional.conv2d(x, weight, padding=pad))]

@@ -32,6 +32,10 @@ KINDS = {
         *("v.sort()", "x.sort(1)", "big.view(-1).sort()", "x.topk(5, 1)", "v.topk(5)"),
         *("x.kthvalue(3, 1)", "x.median()", "x.median(1)", "x.mode(1)", "x.logsumexp(1)"),
     ),
+    "search and powers": (
+        *("torch.searchsorted(v, x, sorter=v.argsort())", "torch.isin(i, i[:3])"),
+        *("torch.isin(i, 3)", "2 ** x"),
+    ),
     "driver's copies": ("x.clone()", "x.copy_(y)", "x[0] = v", "x.select_scatter(v, 0, 1)"),
     "copies of other layouts": (
         *("x[:, 0].cpu()", "h_target.copy_(x.T)"),

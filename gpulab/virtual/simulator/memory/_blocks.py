@@ -37,12 +37,11 @@ class PrivatePool:
 class Arena:
     """The free blocks for one stream, one size class and one pool, ordered by size and address."""
 
-    __slots__ = ("_blocks", "_keys", "_min_rest_bytes", "is_small", "kind", "pool", "stream")
+    __slots__ = ("_blocks", "_keys", "_min_rest_bytes", "kind", "pool", "stream")
 
     def __init__(self, pool: PrivatePool | None, stream: int, *, is_small: bool) -> None:
         self.pool = pool
         self.stream = stream
-        self.is_small = is_small
         self.kind = 0 if is_small else 1
         # PyTorch's rule: a large block is split only if the rest is a large block, too.
         self._min_rest_bytes = BLOCK_BYTES if is_small else SMALL_BYTES + 1
