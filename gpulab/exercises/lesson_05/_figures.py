@@ -47,7 +47,7 @@ class _Orders(Plot):
         medians = [
             part.groupby("program")["duration_s"].median().to_dict() for _, part in self.panels
         ]
-        return [float(each["B"] / each["A"]) for each in medians]
+        return [float(median_s["B"] / median_s["A"]) for median_s in medians]
 
     @property
     def title(self) -> str:
@@ -76,6 +76,7 @@ class _Orders(Plot):
         limits = self.record["duration_s"].quantile((0.01, 0.99)) / scale
         for index, (order, panel) in enumerate(self.panels):
             inner = ax.inset_axes((0.03 + index * 0.5, 0.1, 0.46, 0.76))
+            inner.set_in_layout(False)  # inside: measuring it takes a third of the time
             for (program, part), look in zip(
                 sorted(panel.groupby("program")), looks(), strict=False
             ):
