@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _GPU = "H200"
-_STEP_S = 0.02
+_STEP_S, _N_STEPS = 0.02, 30
 _SIZE = 8192
 _MATMUL_NS = 1_430_000  # time of the matmul on an H200 at the highest clock, recorded
 
@@ -125,7 +125,7 @@ def plot_over_time(record: "pd.DataFrame", column: str, label: str, *, title: st
     return LinesBySeries(record, "time_s", column, when, label, title).figure(source=source)
 
 
-def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFrame":
+def asked_for(clocks_mhz: Sequence[int]) -> "pd.DataFrame":
     """Return the clock of a virtual H200 over time, while its clock is locked and matmuls run.
 
     Each clock gives one series. The thermal model computes it: no GPU is used or locked. How a
@@ -133,8 +133,7 @@ def asked_for(clocks_mhz: Sequence[int], duration_s: float = 0.6) -> "pd.DataFra
     """
     import pandas as pd
 
-    n_steps = round(duration_s / _STEP_S)
-    times_s = [step * _STEP_S for step in range(n_steps + 1)]
+    times_s = [step * _STEP_S for step in range(_N_STEPS + 1)]
     rows = [
         (time_s, clock_mhz, f"asked for {asked_mhz} MHz", asked_mhz)
         for asked_mhz in clocks_mhz

@@ -31,14 +31,14 @@ def line_that_raises(program: Callable[..., object], **arguments: object) -> "pd
             raising = next(
                 (frame for frame in reversed(frames) if frame.name in names), frames[-1]
             )
-            code = linecache.getline(raising.filename, raising.lineno or 0)
-            outcome["line"] = _comment_at(raising.filename, raising.lineno or 0, code)
+            outcome["line"] = _comment_at(raising.filename, raising.lineno or 0)
             outcome["error"] = visible(f"{type(error).__name__}: {error}")
     return pd.Series(outcome)
 
 
-def _comment_at(filename: str, number: int, code: str) -> str:
+def _comment_at(filename: str, number: int) -> str:
     """Return the comment of a line, or that of the nearest line above that has one."""
+    code = linecache.getline(filename, number)
     while "#" not in code and number > 1 and code.strip():
         number -= 1
         code = linecache.getline(filename, number)
