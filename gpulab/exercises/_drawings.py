@@ -67,8 +67,9 @@ class SketchAxes:
 
     A curve has a point at each ``x``, in rising order; ``x_name`` is a short name for one, such as
     "call", and ``is_log`` says whether the x axis is logarithmic too. The y axis goes from ``low``
-    to ``high`` and is logarithmic; its label has no unit. ``unit`` is "s" for times. ``terms``
-    returns the quantities to compare from the drawn and the true curves, the most important first.
+    to ``high`` and is logarithmic; its label has no unit. ``unit`` is "s" for times. Drawn and
+    true curves are compared by ``quantities``, the most important first: what each is, the
+    function that reads it off the curves, and its unit.
     """
 
     x: tuple[float, ...]
@@ -77,10 +78,14 @@ class SketchAxes:
     low: float
     high: float
     y_label: str
-    terms: Callable[[Curves, Curves], Sequence[Term]]
+    quantities: tuple[tuple[str, Callable[[Curves], float | None], str], ...]
     unit: str = "s"
     curves: tuple[str, ...] = ("you",)
     is_log: bool = False
+
+    def terms(self, drawn: Curves, was: Curves) -> list[Term]:
+        """Return each quantity as it was drawn and as it was."""
+        return [Term(what, read(drawn), read(was), unit) for what, read, unit in self.quantities]
 
     def view(self) -> dict[str, Any]:
         """Return the axes in the form that the page expects."""

@@ -138,13 +138,13 @@ def entries() -> tuple[Entry, ...]:
     text = (files("gpulab") / "data" / "glossary.toml").read_text("utf-8")
     return tuple(
         Entry(
-            each["name"],
-            each["meaning"],
-            each["lesson"],
-            tuple(each.get("forms", [each["name"], *each.get("also", ())])),
-            tuple(each.get("unlike", ())),
+            term["name"],
+            term["meaning"],
+            term["lesson"],
+            tuple(term.get("forms", [term["name"], *term.get("also", ())])),
+            tuple(term.get("unlike", ())),
         )
-        for each in tomllib.loads(text)["term"]
+        for term in tomllib.loads(text)["term"]
     )
 
 

@@ -59,8 +59,9 @@ def test_the_crossing_is_compared() -> None:
     sizes = lesson_09.MATMUL_TIMES.x
     truth = {"CPU": (sizes, [n * 1e-7 for n in sizes]), "GPU": (sizes, [2e-5] * len(sizes))}
     cpu = [n * 1e-8 for n in sizes]
-    review = matmuls(CPU=cpu, GPU=[1e-5] * 10).compare(truth)
+    review = matmuls(CPU=cpu, GPU=[4e-5, *[1e-5] * 9]).compare(truth)
     assert str(review).startswith("Off. The GPU gets ahead at n: you drew 1,000, it was 200: ")
+    assert "The GPU's smallest matmul: you drew 40.0 µs, it was 20.0 µs" in str(review)
     never = matmuls("09.never", CPU=cpu, GPU=[0.5] * 10).compare(truth)
     assert str(never).startswith(
         "Different. The GPU gets ahead at n: not in your drawing, it was 200."

@@ -85,20 +85,20 @@ def test_a_right_flush_needs_its_reason() -> None:
     assert verdict.message.startswith(f"{praise}a: the hot layer takes even less,")
 
 
-@pytest.mark.parametrize("answer", [{"flush": ..., "because": "c"}, {"flush": print}])
-def test_half_an_answer_is_incomplete(answer: object) -> None:
-    """An answer with one part only is incomplete, and no flush is run."""
-    verdict = judged(CHOOSE, answer)
-    assert (verdict.ok, verdict.diagnosis_code) == (False, "incomplete")
-    assert verdict.message == "Give both: the flush, and the letter of its reason."
-
-
 @pytest.mark.parametrize(
-    "answer", [print, {"flush": print, "why": "c"}, {"flush": 1, "because": "c"}]
+    ("answer", "code"),
+    [
+        ({"flush": ..., "because": "c"}, "incomplete"),
+        ({"flush": print}, "incomplete"),
+        ({"flush": print, "why": "c"}, "unknown-key"),
+        ({"flush": 1, "because": "c"}, "not-a-choice"),
+        (print, "not-a-choice"),
+    ],
 )
-def test_an_answer_of_another_form_is_refused(answer: object) -> None:
-    """A function alone, an unknown key and a flush that is no function are no answers."""
-    assert judged(CHOOSE, answer).diagnosis_code == "not-a-choice"
+def test_an_answer_without_both_parts_is_not_tried(answer: object, code: str) -> None:
+    """A missing part, an unknown key and a flush that is no function are refused."""
+    verdict = judged(CHOOSE, answer)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
 
 
 @pytest.mark.parametrize(

@@ -88,18 +88,18 @@ class LessonText:
     @property
     def unsourced(self) -> list[str]:
         """Paragraphs with a number and a unit, but without a source."""
-        found, before = [], ""
+        paragraphs, before = [], ""
         for paragraph in self.prose:
             if paragraph.startswith(">"):  # a quotation, whose author is named
                 continue
             # A table has its source in the sentence above it.
-            said = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
+            context = f"{before} {paragraph}" if paragraph.startswith("|") else paragraph
             if _QUANTITY.search(
                 _CHOSEN.sub("", " ".join(paragraph.replace("95 %", "").split()))
-            ) and not _SOURCED.search(said):
-                found.append(paragraph)
+            ) and not _SOURCED.search(context):
+                paragraphs.append(paragraph)
             before = paragraph
-        return found
+        return paragraphs
 
     @property
     def strings(self) -> Iterator[str]:
@@ -113,7 +113,7 @@ class LessonText:
 
     def code_lines(self) -> tuple[int, int]:
         """Count the visible lines that use torch, a clock or an explorer, and all of them."""
-        touched = seen = 0
+        n_touched = n_visible = 0
         known: set[str] = set()
         for cell in self.cells:
             if cell.cell_type != "code" or "hide-input" in cell.metadata.get("tags", ()):
@@ -123,18 +123,18 @@ class LessonText:
                 if _SCAFFOLD.match(statement) or statement.startswith("###"):
                     continue
                 n_lines = len(statement.splitlines())
-                seen += n_lines
+                n_visible += n_lines
                 if is_exercise or _touches(statement, known):
-                    touched += n_lines
-        return touched, seen
+                    n_touched += n_lines
+        return n_touched, n_visible
 
 
 def words_to_mend(text: str) -> list[str]:
     """Return the words for which the project's style has a better one."""
     return [
-        f"{found[0]!r} (better: {better})"
+        f"{match[0]!r} (better: {better})"
         for better, pattern in FORBIDDEN.items()
-        for found in re.finditer(pattern, text)
+        for match in re.finditer(pattern, text)
     ]
 
 

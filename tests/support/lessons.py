@@ -106,23 +106,23 @@ def with_open_cells(notebook: "NotebookNode", source: Path) -> "NotebookNode":
 
 def answers_in_sight(cells: Sequence[Any]) -> list[str]:
     """Return the outcomes of an unanswered notebook that were shown before their question."""
-    seen, before, found, earlier = "", dict[str, str](), [], set[str]()
+    in_sight, before, told, earlier = "", dict[str, str](), [], set[str]()
     for cell in cells:
         shown = ""
         if cell.cell_type == "code":
-            before |= dict.fromkeys(_ASKED.findall(cell.source), seen)
+            before |= dict.fromkeys(_ASKED.findall(cell.source), in_sight)
             shown = "\n".join(map(_text_of, cell.outputs))
             outcomes = zip(_COMPARED.findall(cell.source), _OUTCOME.findall(shown), strict=False)
             for name, outcome in outcomes:
                 is_seen = re.search(rf"(?<![\d.]){re.escape(outcome)}\b", before.get(name, ""))
                 # A class of cases, such as a kind of race, may come out of several questions.
                 if _TELLING.search(outcome) and is_seen and outcome not in earlier:
-                    found.append(f"{name}: {outcome}")
+                    told.append(f"{name}: {outcome}")
                 earlier.add(outcome)
         # Questions with the same choices list each other's outcomes.
         shown = re.sub(r"one of '.*?'\.", "", shown, flags=re.DOTALL)
-        seen += f"{cell.source if cell.cell_type == 'markdown' else ''}\n{shown}\n"
-    return found
+        in_sight += f"{cell.source if cell.cell_type == 'markdown' else ''}\n{shown}\n"
+    return told
 
 
 def raw_in_sight(cells: Sequence[Any]) -> list[str]:

@@ -4,6 +4,7 @@ from ._forms import Letters as Letters
 from ._forms import Table as Table
 from ._forms import plain_number as plain_number
 from ._forms import read_number as read_number
+from ._forms import values_in as values_in
 from ._fresh_gpu import fresh_gpu as fresh_gpu
 from ._functions import CaseFunction as CaseFunction
 from ._functions import run_on_cases as run_on_cases

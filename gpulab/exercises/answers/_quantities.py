@@ -78,16 +78,16 @@ class Duration(AnswerJudge):
         time_s = read_number(answer)
         if time_s is None:
             return MALFORMED
-        if self._is_right(time_s):
+        if time_s >= self.least_s and self._agrees(time_s):
             return self.why
         # Before the ranges: the digits of a time in microseconds may lie in one of them.
-        if any(self._is_right(time_s * unit_s) for unit_s in (1e-6, 1e-3)):
+        if any(self._agrees(time_s * unit_s) for unit_s in (1e-6, 1e-3)):
             return FORGOT_UNITS
         known = (diagnosis for low_s, high_s, diagnosis in self.wrong if low_s <= time_s <= high_s)
         return next(known, self.otherwise)
 
-    def _is_right(self, time_s: float) -> bool:
-        return time_s >= self.least_s and agrees(time_s, self.right_s, self.tolerance)
+    def _agrees(self, time_s: float) -> bool:
+        return agrees(time_s, self.right_s, self.tolerance)
 
 
 def _same(number: float | None, value: float) -> bool:

@@ -77,7 +77,7 @@ EVENT_FLOOR = Duration(
         (-inf, _FLOOR_S, _SMALL),
     ),
     otherwise=_LARGE,
-    tolerance=0.09,  # the mean of the floors is 4 % above their median
+    tolerance=0.091,  # the mean of the floors is 4 % above their median
     # Rounded to two digits, and not below the smallest floor, which the message names.
     least_s=0.98 * min(_FLOORS_S),
 )

@@ -1,5 +1,3 @@
-from . import first_use as first_use
-from . import traces as traces
 from ._sketch import TEN_CALLS as TEN_CALLS
 from .figures import draw_first_uses as draw_first_uses
 from .figures import draw_loops as draw_loops

@@ -10,7 +10,7 @@ from gpulab.exercises.answers import Diagnosis, FunctionJudge, raising, read_num
 from gpulab.tracing.trials import Rule, Trial, called, first_fitting
 
 
-def _at(*clocks_mhz: int | None) -> list[Reading | None]:
+def _readings_at(*clocks_mhz: int | None) -> list[Reading | None]:
     """Return a reading for each clock; None stays None."""
     return [
         None if clock_mhz is None else Reading(0.1 * index, clock_mhz, max_sm_mhz=1980)
@@ -40,7 +40,7 @@ class RegimeFilter(FunctionJudge):
         """Run the function on ten made-up samples with known clocks, and on four without one."""
         samples_s = [sample_ms / 1e3 for sample_ms in _SAMPLES_MS]
         # A copy, because the function may sort its list or remove samples from it.
-        trial = called(_select, function, list(samples_s), _at(*_SAMPLES_MHZ))
+        trial = called(_select, function, list(samples_s), _readings_at(*_SAMPLES_MHZ))
         fault = first_fitting((raising(), _NOTHING_RETURNED), trial)
         if fault is not None:
             return fault
@@ -48,7 +48,7 @@ class RegimeFilter(FunctionJudge):
         if indices is None:
             return _NOT_SAMPLES
         few_s = samples_s[2:6]
-        unread = called(_select, function, list(few_s), _at(1440, None, 1440, 1440))
+        unread = called(_select, function, list(few_s), _readings_at(1440, None, 1440, 1440))
         fault = first_fitting(_MISTAKES, indices)
         if fault is None and _indices(unread, few_s) != {0, 1, 2, 3}:
             fault = _NO_READING

@@ -1,12 +1,10 @@
 """The judge for a cache flush and the reason for it: it runs the flush and judges the reason."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.core.units import format_time
-from gpulab.exercises._exercise import is_open
-from gpulab.exercises.answers import MALFORMED, UNANSWERED, AnswerJudge, Choice, Diagnosis, raised
+from gpulab.exercises.answers import MALFORMED, AnswerJudge, Choice, Diagnosis, raised, values_in
 
 if TYPE_CHECKING:
     from gpulab.exercises.lesson_06._flush_trial import FlushTrial
@@ -26,7 +24,6 @@ _DIRTY = (
     "It is cold, but it also waits for your flush: what the flush wrote goes to memory while the "
     "layer runs. Read instead, and read memory that your flush has not just written."
 )
-_HALF = Diagnosis("incomplete", "Give both: the flush, and the letter of its reason.")
 _WAITS = Diagnosis(
     "waits",
     "Your flush blocks the host until the GPU is done (synchronize, .item(), a copy to the host). "
@@ -47,20 +44,18 @@ class FlushChoice(AnswerJudge):
 
     def judge(self, answer: object) -> Diagnosis | str:
         """Run the function before a layer on the GPU in use; if it is right, judge the reason."""
-        if not isinstance(answer, Mapping) or not answer.keys() <= {"flush", "because"}:
-            return MALFORMED
-        flush, letter = answer.get("flush"), answer.get("because")
-        if is_open(flush) or is_open(letter):
-            return UNANSWERED if is_open(flush) and is_open(letter) else _HALF
-        if not callable(flush):
+        parts = values_in(answer, ("flush", "because"), lambda part: part)
+        if isinstance(parts, Diagnosis):
+            return parts
+        if not callable(parts["flush"]):
             return MALFORMED
         from gpulab.exercises.lesson_06._flush_trial import run
 
-        trial = run(flush)
+        trial = run(parts["flush"])
         fault = explain_flush(trial)
         if fault is not None:
             return fault
-        verdict = self.reason(letter)
+        verdict = self.reason(parts["because"])
         if verdict:
             return f"{_numbers(trial)} {verdict.message}"
         message = f"Your flush is right; your reason is not. {verdict.message}"

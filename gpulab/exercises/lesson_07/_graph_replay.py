@@ -52,11 +52,13 @@ class GraphReplays:
         """The returned values, on the host."""
         return tuple(trial.value for trial in self.replayed)
 
-    def are(self, *starts: int) -> bool:
+    def belong_to(self, *starts: int) -> bool:
         """Return whether the results belong to the inputs that begin with these numbers."""
         wanted = (_chain(_input(start).cpu()) for start in starts)
         pairs = zip(self.results, wanted, strict=True)
-        return all(isinstance(got, torch.Tensor) and torch.equal(got, each) for got, each in pairs)
+        return all(
+            isinstance(got, torch.Tensor) and torch.equal(got, right) for got, right in pairs
+        )
 
     @property
     def never_changes(self) -> bool:
@@ -85,9 +87,7 @@ class GraphReplay(FunctionJudge):
             fault = first_fitting(_WITHOUT_REPLAY, made)
             if fault is not None:
                 return fault
-            replays = GraphReplays(
-                made, tuple(tried(_replay, made.value, each) for each in others)
-            )
+            replays = GraphReplays(made, tuple(tried(_replay, made.value, new) for new in others))
         faults = (first_fitting((_FAILING,), trial) for trial in replays.replayed)
         fault = next(filter(None, faults), None)
         return fault or first_fitting(_MISTAKES, replays) or self.why
@@ -115,7 +115,7 @@ def _not_a_function(trial: Trial) -> Diagnosis:
 
 
 def _no_tensor(replays: GraphReplays) -> Diagnosis:
-    value = next(each for each in replays.results if not isinstance(each, torch.Tensor))
+    value = next(result for result in replays.results if not isinstance(result, torch.Tensor))
     message = f"Your replaying function returned {value!r}; it must return a tensor."
     return Diagnosis("no-tensor", message)
 
@@ -175,14 +175,14 @@ _MISTAKES: tuple[Rule[GraphReplays, Diagnosis], ...] = (
         _NO_GRAPH,
     ),
     (
-        lambda replays: not all(isinstance(each, torch.Tensor) for each in replays.results),
+        lambda replays: not all(isinstance(result, torch.Tensor) for result in replays.results),
         _no_tensor,
     ),
     (
-        lambda replays: replays.are(replays.captured[0], replays.captured[0]),
+        lambda replays: replays.belong_to(replays.captured[0], replays.captured[0]),
         _NOT_COPIED,
     ),
-    (lambda replays: replays.are(_STARTS[0], _STARTS[1]), _COPIED_TOO_LATE),
+    (lambda replays: replays.belong_to(_STARTS[0], _STARTS[1]), _COPIED_TOO_LATE),
     (lambda replays: replays.never_changes, _NOT_REPLAYED),
-    (lambda replays: not replays.are(*_STARTS[1:]), _OTHER_VALUES),
+    (lambda replays: not replays.belong_to(*_STARTS[1:]), _OTHER_VALUES),
 )

@@ -28,15 +28,17 @@ def line_that_raises(program: Callable[..., object], **arguments: object) -> "pd
         except (IndexError, RuntimeError) as error:
             frames = traceback.extract_tb(error.__traceback__)
             names = {getattr(program, "__name__", "")}
-            inside = next((frame for frame in reversed(frames) if frame.name in names), frames[-1])
-            code = linecache.getline(inside.filename, inside.lineno or 0)
-            outcome["line"] = _before_it(inside.filename, inside.lineno or 0, code)
+            raising = next(
+                (frame for frame in reversed(frames) if frame.name in names), frames[-1]
+            )
+            outcome["line"] = _comment_at(raising.filename, raising.lineno or 0)
             outcome["error"] = visible(f"{type(error).__name__}: {error}")
     return pd.Series(outcome)
 
 
-def _before_it(filename: str, number: int, code: str) -> str:
+def _comment_at(filename: str, number: int) -> str:
     """Return the comment of a line, or that of the nearest line above that has one."""
+    code = linecache.getline(filename, number)
     while "#" not in code and number > 1 and code.strip():
         number -= 1
         code = linecache.getline(filename, number)

@@ -14,11 +14,11 @@ from gpulab.gpus.provenance import device_label
 from gpulab.happens_before import Hazard
 from gpulab.tracing.trials import Trial, WatchedWork, tried
 
-N_STEPS = 40
+_N_STEPS = 40
 # A batch has 8 MiB, which take 0.15 ms over a link of 55 GB/s. The host writes only the head of a
 # batch: filling all of it would take longer than the copy and hide the overlap.
-N_ELEMENTS, N_HEAD = 1 << 20, 1 << 12
-COMPUTE_CYCLES = 500_000
+_N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
+_COMPUTE_CYCLES = 500_000
 
 PipelineFunction = Callable[..., object]
 
@@ -95,7 +95,7 @@ class PipelineRun:
     __repr__ = __str__
 
 
-def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
+def run(pipeline: PipelineFunction, n_steps: int = _N_STEPS) -> PipelineRun:
     """Run a pipeline on the GPU in use, check its values and measure its overlap.
 
     It is called as ``pipeline(slots, copying, fill, compute, n_steps)``, with two slots, a side
@@ -137,11 +137,10 @@ def run(pipeline: PipelineFunction, n_steps: int = N_STEPS) -> PipelineRun:
         )
 
 
-# Eight steps are enough for races: each of the two slots is used again three times.
-def hazards_of(pipeline: PipelineFunction, n_steps: int = 8) -> tuple[Hazard, ...]:
+def hazards_of(pipeline: PipelineFunction) -> tuple[Hazard, ...]:
     """Return the data races of a pipeline: pairs of accesses that nothing orders."""
     with device.active():
-        bench = _Bench(n_steps)
+        bench = _Bench(8)  # steps: each of the two slots is used again three times
         trial = tried(bench.run, pipeline, *bench.works(), races=True)
     return trial.hazards or ()
 
@@ -158,11 +157,11 @@ class _Bench:
         torch.cuda.synchronize()
 
     def fill(self, pinned: torch.Tensor, step: int) -> None:
-        pinned[:N_HEAD] = step + 1
+        pinned[:_N_HEAD] = step + 1
 
     def compute(self, on_device: torch.Tensor, step: int) -> None:
-        spin(COMPUTE_CYCLES)
-        self.results[step] = on_device[:N_HEAD].mean()
+        spin(_COMPUTE_CYCLES)
+        self.results[step] = on_device[:_N_HEAD].mean()
 
     def run(self, pipeline: PipelineFunction, fill: WatchedWork, compute: WatchedWork) -> None:
         pipeline(self.slots, self.copying, fill, compute, self.n_steps)
@@ -190,7 +189,7 @@ class _Bench:
 
 
 def _slot() -> Slot:
-    pinned = torch.zeros(N_ELEMENTS, dtype=torch.float64).pin_memory()
-    on_device = torch.zeros(N_ELEMENTS, dtype=torch.float64, device="cuda")
+    pinned = torch.zeros(_N_ELEMENTS, dtype=torch.float64).pin_memory()
+    on_device = torch.zeros(_N_ELEMENTS, dtype=torch.float64, device="cuda")
     copied, computed = (torch.cuda.Event() for _ in range(2))  # type: ignore[no-untyped-call]  # torch's gap
     return Slot(pinned, on_device, copied, computed)

@@ -10,6 +10,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_WITH_COPIES = Diagnosis(
+    "without-transfers",
+    "That is the crossing without copies. Press “both” at “Copies”: the question is about inputs "
+    "that come from the host and a result that goes back.",
+)
+_NOT_THE_LINES = Diagnosis(
+    "from-the-lines",
+    "That is where the two fitted lines cross. The title of the explorer names the crossing of "
+    "the measured curves.",
+)
 _OTHER_LINK = Diagnosis(
     "another-link", "That is the crossing over another link. Look at “Link” once more."
 )
@@ -30,38 +40,14 @@ READ_OFF = Exercise(
         why="Between the slowest and the fastest of these links the rate differs by a factor of "
         "almost 30, and n by less than 3. Small copies cost mostly their fixed cost, which no "
         "cable changes.",
-        wrong=(
-            *(
-                (
-                    link,
-                    _WITHOUT_COPIES,
-                    Diagnosis(
-                        "without-transfers",
-                        "That is the crossing without copies. Press “both” at “Copies”: the "
-                        "question is about inputs that come from the host and a result that goes "
-                        "back.",
-                    ),
-                )
-                for link in _CROSSINGS
-            ),
-            *(
-                (
-                    link,
-                    size,
-                    Diagnosis(
-                        "from-the-lines",
-                        "That is where the two fitted lines cross. The title of the explorer "
-                        "names the crossing of the measured curves.",
-                    ),
-                )
-                for link, size in _FROM_LINES.items()
-            ),
-            *(
-                (link, size, _OTHER_LINK)
-                for link in _CROSSINGS
-                for other, size in _CROSSINGS.items()
-                if other != link
-            ),
+        wrong=tuple(
+            (link, size, diagnosis)
+            for link in _CROSSINGS
+            for size, diagnosis in (
+                (_WITHOUT_COPIES, _WITH_COPIES),
+                (_FROM_LINES[link], _NOT_THE_LINES),
+                *((size, _OTHER_LINK) for other, size in _CROSSINGS.items() if other != link),
+            )
         ),
         otherwise=Diagnosis(
             "unexplained",

@@ -1,20 +1,11 @@
 """The axes of lesson 09 for a drawn prediction: the times of a matmul on CPU and GPU."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from gpulab.exercises._drawings import Curves, Points, SketchAxes, Term
+from gpulab.exercises._drawings import Curves, Points, SketchAxes
 
 # Over the nine powers of two of the axis, neighbouring sizes differ by 1.6 %.
 _N_STEPS = 400
-
-
-def _terms(drawn: Curves, was: Curves) -> Sequence[Term]:
-    return (
-        Term("The GPU gets ahead at n", _ahead_from(drawn), _ahead_from(was)),
-        Term("The GPU's smallest matmul", _at_left(drawn["GPU"]), _at_left(was["GPU"]), "s"),
-    )
 
 
 def _ahead_from(curves: Curves) -> float | None:
@@ -40,8 +31,9 @@ def _between(curve: Points, sizes: "np.ndarray[tuple[int], np.dtype[np.float64]]
     return np.interp(np.log(sizes), np.log(curve[0]), np.log(curve[1]))
 
 
-def _at_left(curve: Points) -> float | None:
-    return curve[1][0] if curve[1] else None
+def _smallest_s(curves: Curves) -> float | None:
+    _, times_s = curves["GPU"]
+    return times_s[0] if times_s else None
 
 
 MATMUL_TIMES = SketchAxes(
@@ -51,7 +43,10 @@ MATMUL_TIMES = SketchAxes(
     low=1e-7,
     high=1.0,
     y_label="time per call",
-    terms=_terms,
+    quantities=(
+        ("The GPU gets ahead at n", _ahead_from, ""),
+        ("The GPU's smallest matmul", _smallest_s, "s"),
+    ),
     curves=("CPU", "GPU"),
     is_log=True,
 )

@@ -53,7 +53,7 @@ CASES = (
 )
 
 
-def _of(formula: Callable[[Matmul], float]) -> Callable[..., float]:
+def _of_numbers(formula: Callable[[Matmul], float]) -> Callable[..., float]:
     """Return a function of the five numbers from a function of a `Matmul`."""
     return lambda *numbers: formula(Matmul(*numbers))
 
@@ -62,7 +62,7 @@ def _of(formula: Callable[[Matmul], float]) -> Callable[..., float]:
 # the more special mistakes come first.
 _MISTAKES = (
     (
-        _of(lambda p: p.compute_s + p.memory_s),
+        _of_numbers(lambda p: p.compute_s + p.memory_s),
         Diagnosis(
             "added",
             "You add the two times. Arithmetic and memory work at the same time, so the slower "
@@ -70,7 +70,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda p: min(p.compute_s, p.memory_s)),
+        _of_numbers(lambda p: min(p.compute_s, p.memory_s)),
         Diagnosis(
             "smaller",
             "You take the smaller time. Both parts must be done, so the work takes at least as "
@@ -78,7 +78,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda p: max(p.compute_s / 2, p.memory_s)),
+        _of_numbers(lambda p: max(p.compute_s / 2, p.memory_s)),
         Diagnosis(
             "multiply-add-is-two",
             "Your arithmetic is half of what it should be: each of the M N results takes K "
@@ -86,7 +86,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda p: max(p.compute_s, 2 * p.memory_s)),
+        _of_numbers(lambda p: max(p.compute_s, 2 * p.memory_s)),
         Diagnosis(
             "bytes-twice",
             "Your bytes are twice what they should be. An element in half precision has 2 bytes, "
@@ -94,21 +94,21 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda p: max(p.compute_s, p.read_bytes / p.bandwidth)),
+        _of_numbers(lambda p: max(p.compute_s, p.read_bytes / p.bandwidth)),
         Diagnosis(
             "result-forgotten",
             "You count only what is read. The result has M N elements, which must be written.",
         ),
     ),
     (
-        _of(lambda p: max(p.compute_s, p.memory_s / _ITEM_BYTES)),
+        _of_numbers(lambda p: max(p.compute_s, p.memory_s / _ITEM_BYTES)),
         Diagnosis(
             "elements-are-not-bytes",
             "You divide elements by bytes per second. An element of half precision has 2 bytes.",
         ),
     ),
     (
-        _of(lambda p: p.compute_s),
+        _of_numbers(lambda p: p.compute_s),
         Diagnosis(
             "compute-alone",
             "That is the arithmetic alone. A matmul with one row computes hardly anything, and "
@@ -116,14 +116,14 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda p: p.memory_s),
+        _of_numbers(lambda p: p.memory_s),
         Diagnosis(
             "memory-alone",
             "Those are the bytes alone. FLOPs limit a large square matmul.",
         ),
     ),
     (
-        _of(lambda p: 1e3 * p.least_s),
+        _of_numbers(lambda p: 1e3 * p.least_s),
         Diagnosis(
             "milliseconds",
             "The number is 1,000 times too large. Return seconds, not milliseconds.",
@@ -147,7 +147,7 @@ LEAST_TIME_JUDGE = CaseFunction(
     why="Arithmetic and memory work side by side, so the whole takes at least as long as the "
     "longer of the two.",
     cases=CASES,
-    right=_of(lambda p: p.least_s),
+    right=_of_numbers(lambda p: p.least_s),
     mistakes=_MISTAKES,
     otherwise=_otherwise,
 )

@@ -57,7 +57,7 @@ def bound_of(flops: float, size_bytes: float) -> str:
     return max(times_s, key=lambda bound: times_s[bound])
 
 
-def _of(formula: Callable[[CountedWork], str]) -> Callable[..., str]:
+def _of_numbers(formula: Callable[[CountedWork], str]) -> Callable[..., str]:
     """Return a function of the two numbers from a function of a `CountedWork`."""
     return lambda *numbers: formula(CountedWork(*numbers))
 
@@ -79,7 +79,7 @@ def _floor_under_sum(work: CountedWork) -> str:
 
 _MISTAKES = (
     (
-        _of(_without_floor),
+        _of_numbers(_without_floor),
         Diagnosis(
             "floor-forgotten",
             "You compare compute and memory, and leave out the third bound. The sum of two "
@@ -87,7 +87,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(lambda w: "memory" if w.compute_s > w.memory_s else "compute"),
+        _of_numbers(lambda w: "memory" if w.compute_s > w.memory_s else "compute"),
         Diagnosis(
             "ridge-reversed",
             "Compute and memory are exchanged. Above the ridge, with many FLOPs per byte, the "
@@ -95,7 +95,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(_shortest),
+        _of_numbers(_shortest),
         Diagnosis(
             "the-shortest-hides",
             "You return what takes the least time. That hides behind the others: the bound is "
@@ -103,7 +103,7 @@ _MISTAKES = (
         ),
     ),
     (
-        _of(_floor_under_sum),
+        _of_numbers(_floor_under_sum),
         Diagnosis(
             "either-is-short",
             "You return “launch” as soon as one of the two times is below the floor. The addition "

@@ -179,13 +179,6 @@ WAIT_BEFORE_RECORD = Exercise(
 )
 
 
-def _freed_works() -> tuple[HiddenWork, ...]:
-    return tuple(
-        HiddenWork(f"{n:,} numbers", lambda n=n, work=work: (numbers(n), work))  # type: ignore[misc]  # both are bound here
-        for n, work in ((1000, slow_double), (2000, _slow_triple))
-    )
-
-
 FREED = Exercise(
     "13.freed",
     "Mend the program whose memory is given away too early.",
@@ -195,7 +188,10 @@ FREED = Exercise(
         "default stream, which is somebody else's",
         why="The numbers are right, other is still there, and gpulab.hazards() finds no race: "
         "nobody gets the memory before the other stream has read it.",
-        works=_freed_works(),
+        works=(
+            HiddenWork("1,000 numbers", lambda: (numbers(1000), slow_double)),
+            HiddenWork("2,000 numbers", lambda: (numbers(2000), _slow_triple)),
+        ),
         right=lambda x, double: double(x + 1),
         mistakes=(),
         hidden_mistakes=(
@@ -300,7 +296,7 @@ def _watched_works(length_ms: float) -> tuple[WatchedWork, WatchedWork]:
 def _first_end_ns(trial: Trial) -> int:
     """Return when the kernel of first() ended; 0 if it never ran. It is longer than all others."""
     records = trial.records.records if trial.records else ()
-    return max((each.end_ns for each in records if each.duration_ns > _LONG_NS), default=0)
+    return max((record.end_ns for record in records if record.duration_ns > _LONG_NS), default=0)
 
 
 def _fillings(trial: Trial) -> list[WorkCall]:

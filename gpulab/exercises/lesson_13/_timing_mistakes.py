@@ -218,9 +218,9 @@ WARM_UP = Exercise(
 )
 
 
-def _pass_s(each: "Sequence[Work]") -> float:
+def _pass_s(all_layers: "Sequence[Work]") -> float:
     def one_pass() -> None:
-        for layer in each:
+        for layer in all_layers:
             layer()
 
     return device_s(one_pass, n_calls=1)
@@ -293,7 +293,7 @@ def _overlapped_s(n_bytes: int, work: Work) -> float:
 
 def _overlap(records: "Sequence[ActivityRecord]") -> bool:
     """Return whether a kernel ran during a copy, for at least half of the kernel."""
-    copies = [each for each in records if each.kind == "memcpy"]
+    copies = [record for record in records if record.kind == "memcpy"]
     return any(
         2 * (min(kernel.end_ns, copy.end_ns) - max(kernel.start_ns, copy.start_ns))
         > kernel.duration_ns
