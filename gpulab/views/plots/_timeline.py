@@ -33,17 +33,12 @@ def named(record: Timeline, names: Sequence[str]) -> Timeline:
     if not names or not launches or len(launches) % len(names):
         return record
     each = len(launches) // len(names)
-    name_of = {
+    name_of: dict[int | None, str] = {
         launch.correlation: names[index // each]
         for index, launch in enumerate(launches)
         if launch.correlation is not None
     }
-    spans = (
-        replace(span, name=name_of[span.correlation])
-        if span.correlation in name_of and (span.is_work or span.kind == "launch")
-        else span
-        for span in record.spans
-    )
+    spans = (replace(span, name=name_of.get(span.correlation, span.name)) for span in record.spans)
     return replace(record, spans=tuple(spans))
 
 

@@ -62,9 +62,9 @@ def test_a_note_is_shown_at_its_moment(name: str) -> None:
 def rows_of(name: str) -> dict[str, list[str]]:
     """Return the labels of a film's bars by the names of their rows."""
     lanes = film_of(name).lanes
-    rows: dict[str, list[str]] = {row.text: [] for row in lanes.names}
+    rows: dict[str, list[str]] = {name: [] for name in lanes.names.values()}
     for strip in lanes.strips:
-        rows[lanes.names[strip.row].text].append(strip.label)
+        rows[lanes.names[strip.row]].append(strip.label)
     return rows
 
 
@@ -87,7 +87,7 @@ def test_each_work_has_its_bar() -> None:
 def test_the_queue_shows_launched_kernels_that_wait() -> None:
     """Each matmul but the first waits in the queue until the moment when it starts."""
     film = film_of("queue")
-    names = [name.text for name in film.lanes.names]
+    names = film.lanes.names
     strips = film.lanes.strips
     waiting = [strip for strip in strips if names[strip.row].startswith("queue")]
     kernels = {strip.label: strip for strip in strips if names[strip.row] == "GPU"}

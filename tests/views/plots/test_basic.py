@@ -191,6 +191,15 @@ def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
     assert ax.get_xlim() == (-0.01, 1.01)
 
 
+def test_a_timeline_shows_when_the_gpu_is_idle_unless_it_has_another_title() -> None:
+    """Its own title says how busy the GPU is, and the row shows when it is not."""
+    lanes = []
+    for title in (None, "Mine"):
+        (ax,) = plots.timeline(QUEUE, title=title).canvas.axes
+        lanes.append(ax.get_yticklabels()[-1].get_text())
+    assert lanes == ["GPU idle: 30.0 µs", "stream 0"]
+
+
 def test_description_is_complete() -> None:
     """The description has kind, title, source, axes with unit and range, series and caption."""
     figure = plots.draw(plots.scaling, SIZES, title="Two lines", alt=" One is flat. ", source=CARD)
