@@ -14,7 +14,7 @@ from gpulab.figures import widgets
 from gpulab.views.machine._challenges import Attempt, attempt, challenge
 from gpulab.views.machine._code import code
 from gpulab.views.machine._edits import EDITS, SETTING
-from gpulab.views.machine._playback import Playback, play
+from gpulab.views.machine._playback import play
 from gpulab.views.machine._program import MachineProgram
 from gpulab.views.machine._readings import READING_NAMES, MethodReading, own_readings, readings
 from gpulab.views.machine._starts import STARTS, methods_of, start
@@ -73,11 +73,6 @@ class MachineExplorer:
         """Replace the program; :meth:`undo` takes it back."""
         self._change(program, None)
         self._send()
-
-    @property
-    def playback(self) -> Playback:
-        """The run of the program, call by call."""
-        return self._playback
 
     @property
     def readings(self) -> tuple[MethodReading, ...]:

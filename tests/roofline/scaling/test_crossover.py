@@ -145,7 +145,7 @@ def test_a_data_sheet_gpu_is_computed_beside_given_cpu_times() -> None:
     found = crossover("add", source=ALL, gpu="T4", progress=False)
     assert found.gpu.name == "GPU: virtual Tesla T4, extrapolated"
     assert found.gpu.sizes == found.cpu.sizes == SIZES
-    assert found.is_mixed
+    assert "different sources, recorded and virtual" in found.details
     again = crossover("add", source=ALL, gpu="T4", progress=False)
     assert again.gpu.median_s == found.gpu.median_s
 
