@@ -241,9 +241,9 @@ class MachineExplorer:
         if not is_new or self._program == self._first:
             return
         # All steps of a drag are one attempt: each replaces the one before.
-        goes_on = self._gesture is not None and self._gesture == self._judged_gesture
+        is_continued = self._gesture is not None and self._gesture == self._judged_gesture
         self._judged_gesture = self._gesture
-        before = self._tried[:-1] if goes_on else self._tried
+        before = self._tried[:-1] if is_continued else self._tried
         self._tried = [*before, judged][-_MOST_TRIED:]
 
     def _send(self) -> None:
