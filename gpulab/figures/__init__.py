@@ -8,7 +8,7 @@ from gpulab.figures._inputs import (
     provenance,
 )
 from gpulab.figures._labels import name_point, name_slope
-from gpulab.figures._lanes import Arrow, Lanes, Level, RowName, Strip
+from gpulab.figures._lanes import Arrow, Lanes, Level, Strip
 from gpulab.figures._line_names import name_line
 from gpulab.figures._panels import only_labels
 from gpulab.figures._plot import FigureOptions, Plot
@@ -45,7 +45,6 @@ __all__ = [
     "Level",
     "Look",
     "Plot",
-    "RowName",
     "Strip",
     "bar_marks",
     "check_words",

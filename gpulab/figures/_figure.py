@@ -132,7 +132,6 @@ class Figure:
         self._place_labels()
         dpi = _PIXELS_PER_INCH * _SHARPNESS
         self.picture.peek().savefig(file, format=kind, dpi=dpi)
-        self._keep_layout()
         return file.getvalue()
 
     @property
@@ -147,7 +146,8 @@ class Figure:
         self._place_labels()
         with rc_context(_SVG):
             FigureCanvasSVG(self.picture.peek()).print_svg(file, metadata=_NO_DATE)  # type: ignore[no-untyped-call]  # its gap
-        self._keep_layout()
+        # A second layout would move everything by part of a pixel.
+        self.picture.peek().set_layout_engine("none")
         return shortened(themed(file.getvalue()))
 
     def _place_labels(self) -> None:
@@ -155,10 +155,6 @@ class Figure:
         self.picture.peek().set_dpi(_PIXELS_PER_INCH * _SHARPNESS)
         for ax in self.picture.peek().axes:
             place_labels(ax)
-
-    def _keep_layout(self) -> None:
-        """Switch the layout off: a second layout would move everything by part of a pixel."""
-        self.picture.peek().set_layout_engine("none")
 
     @property
     def _most_width(self) -> str:

@@ -1,6 +1,6 @@
 """Bars on lanes over time: the one way in which figures, films and stills draw them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -77,23 +77,18 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class RowName:
-    """A name beside a row, or between two rows of one lane."""
-
-    row: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Lanes:
-    """A picture of bars on lanes from 0 s on; the names are at the middle of each lane's rows."""
+    """A picture of bars on lanes from 0 s on.
 
-    names: tuple[RowName, ...]
+    ``names`` has the name of each lane by its row; that of a lane of two rows is between them.
+    """
+
+    names: Mapping[float, str]
     n_rows: int
     strips: tuple[Strip, ...]
-    levels: tuple[Level, ...]
-    arrows: tuple[Arrow, ...]
     length_s: float
+    levels: tuple[Level, ...] = ()
+    arrows: tuple[Arrow, ...] = ()
 
     @classmethod
     def in_rows(
@@ -104,8 +99,8 @@ class Lanes:
         levels: Iterable[Level] = (),
     ) -> "Lanes":
         """Return lanes of one row each, without arrows."""
-        named = tuple(RowName(row, text) for row, text in enumerate(names))
-        return cls(named, len(names), tuple(strips), tuple(levels), (), length_s)
+        named: dict[float, str] = dict(enumerate(names))
+        return cls(named, len(names), tuple(strips), length_s, tuple(levels))
 
     def draw(self, ax: "Axes") -> "Axes":
         """Draw everything on axes, with time in microseconds and a legend of the roles."""
@@ -116,8 +111,8 @@ class Lanes:
             _draw_arrow(ax, arrow)
         for level in self.levels:
             _draw_level(ax, level)
-        texts = [shortened(one_line(name.text), _MOST_NAME) for name in self.names]
-        ax.set_yticks([name.row for name in self.names], texts)
+        texts = [shortened(one_line(name), _MOST_NAME) for name in self.names.values()]
+        ax.set_yticks(list(self.names), texts)
         ax.set_ylim(self.n_rows - 0.5, -0.5)  # reversed: the first row is at the top
         # A margin, so that a moment at either end is not cut.
         ax.set_xlim(-0.01 * length_us, 1.01 * length_us)

@@ -23,7 +23,6 @@ from gpulab.figures._line_names import name_line, spread_names
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from matplotlib.text import Annotation
@@ -321,16 +320,15 @@ def finish(  # noqa: PLR0913  # two are keyword-only
     return ax
 
 
-def legend_below(ax: "Axes", handles: "Sequence[Artist] | None" = None) -> None:
-    """Put the legend of all labelled artists, or of these, under the axes and their label."""
+def legend_below(ax: "Axes") -> None:
+    """Put the legend of all labelled artists under the axes and their label."""
     from matplotlib.transforms import ScaledTranslation
 
-    shown = ax.get_legend_handles_labels()[0] if handles is None else handles
-    labels = [str(handle.get_label()) for handle in shown]
+    handles, labels = ax.get_legend_handles_labels()
     longest = max(map(len, labels), default=1)
     inches = ax.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]  # they have one
     ax.legend(
-        handles=shown,
+        handles=handles,
         frameon=False,
         loc="upper left",
         bbox_to_anchor=(0.0, 0.0),

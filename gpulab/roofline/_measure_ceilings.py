@@ -6,7 +6,7 @@ import torch
 
 from gpulab import device
 from gpulab.core.interrupts import contextmanager
-from gpulab.core.requirements import FLAG, SECONDS
+from gpulab.core.requirements import SECONDS
 from gpulab.gpus import MEASURED, Roof
 from gpulab.roofline._ceilings import Ceilings, ceilings
 from gpulab.timing import measure
@@ -30,7 +30,7 @@ _ITEM_BYTES = 4
 _L2_SHARES = (24, 8)
 
 
-def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceilings:
+def measure_ceilings(*, max_time_s: float = 0.2) -> Ceilings:
     """Return the limits that the GPU in use reaches, and those of its data sheet and clocks.
 
     Peaks come from matmuls of square matrices by PyTorch's library, with the largest side of 8192,
@@ -43,8 +43,6 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     ----------
     max_time_s
         Longest time for each of the nine values, in seconds, without warm-up.
-    progress
-        Whether to show a bar for each.
 
     Returns
     -------
@@ -65,11 +63,9 @@ def measure_ceilings(*, max_time_s: float = 0.2, progress: bool = False) -> Ceil
     gpulab.core.errors.InvalidOptionError: max_time_s=0; it must be a number of seconds above 0
     """
     SECONDS.check(max_time_s=max_time_s)
-    FLAG.check(progress=progress)
 
     def timed(work: Callable[[], object], cache: str) -> float:
-        measurement = measure(work, cache=cache, max_time_s=max_time_s, progress=progress)
-        return measurement.median_s
+        return measure(work, cache=cache, max_time_s=max_time_s, progress=False).median_s
 
     with device.active(), without_values(device.current()):
         # The clocks are read first: matmuls heat the GPU, and then its clock falls.

@@ -15,7 +15,6 @@ from gpulab.figures import (
     Lanes,
     Level,
     Plot,
-    RowName,
     Strip,
 )
 from gpulab.tracing._counters import CounterSeries
@@ -109,19 +108,17 @@ class _TimelinePlot(Plot):
         """What is drawn, and where."""
         shown, bars = self.shown, self.shown.bars
         n_rows = sum(lane.n_rows for lane in shown.lanes)
-        names = [
-            RowName(lane.first_row + (lane.n_rows - 1) / 2, lane.name) for lane in shown.lanes
-        ]
+        names = {lane.first_row + (lane.n_rows - 1) / 2: lane.name for lane in shown.lanes}
         pairs = [
             Strip(n_rows, "ink", f"start to end: {format_time(pair.duration_s)}", *pair.times_s)
             for pair in shifted(self.pairs, self.record.spans)
         ]
         if pairs:
-            names.append(RowName(n_rows, "between events"))
+            names[n_rows] = "between events"
             n_rows += 1
         lone = self._lone_kernel(n_rows)
         if lone:
-            names.append(RowName(n_rows, "the only kernel"))
+            names[n_rows] = "the only kernel"
             n_rows += 1
         idle = [] if pairs or lone else self._idle()
         levels = []
@@ -129,10 +126,10 @@ class _TimelinePlot(Plot):
             idle_s = sum(end_s - start_s for start_s, end_s in idle)
             blocks = (((a, 0.0), (a, 1.0), (b, 1.0), (b, 0.0)) for a, b in idle)
             levels.append(Level(n_rows, tuple(chain.from_iterable(blocks))))
-            names.append(RowName(n_rows, f"GPU idle: {format_time(idle_s)}"))
+            names[n_rows] = f"GPU idle: {format_time(idle_s)}"
             n_rows += 1
         for row, series in enumerate(shown.series, start=n_rows):
-            names.append(RowName(row, f"{title_of(series, shown)} (≤ {most_of(series)})"))
+            names[row] = f"{title_of(series, shown)} (≤ {most_of(series)})"
         columns = (bars.row, bars.kind, bars.start_s, bars.end_s)
         strips = (
             Strip(row, SPAN_KINDS[kind], name, start_s, end_s)
@@ -146,12 +143,12 @@ class _TimelinePlot(Plot):
             if series.times_s
         ]
         return Lanes(
-            tuple(names),
+            names,
             n_rows + len(shown.series),
             (*strips, *pairs, *lone),
+            shown.length_s,
             tuple(levels),
             tuple(_arrows(shown)),
-            shown.length_s,
         )
 
     def _lone_kernel(self, row: int) -> list[Strip]:

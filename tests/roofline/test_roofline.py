@@ -195,7 +195,8 @@ def test_the_three_roofs_are_kept_apart() -> None:
         assert 0.6 * peak < measured.peak(name) < peak
     assert 0.7 < measured.bandwidth_bytes_per_s / sheet.bandwidth_bytes_per_s < 1
     assert measured.l2_bytes_per_s is not None
-    assert measured.l2_bytes_per_s > measured.bandwidth_bytes_per_s
+    # Copies that do not fit into the L2 would be hardly faster than the memory.
+    assert measured.l2_bytes_per_s > 1.3 * measured.bandwidth_bytes_per_s
     assert measured.floor_s is not None
     assert 0.5e-6 < measured.floor_s < 3e-6
     assert measured.detail == "matmuls of 4096 and 8192, copy of 1024 MiB"

@@ -28,9 +28,7 @@ from tests.support.right_values import Spy, right_value, value_of
 # The least value of a number, where it is not 1 (for a count) or above 0 (for a quantity).
 _ANY = -math.inf
 LEAST: dict[str, float] = {
-    **dict.fromkeys(
-        ("n_warmup", "n_missing", "n_expected", "blocked_from", "flagged", "n_before"), 0
-    ),
+    **dict.fromkeys(("n_warmup", "n_missing", "n_expected", "flagged", "n_before"), 0),
     **dict.fromkeys(("max_value_elements", "max_value_bytes", "device", "indent"), 0),
     **dict.fromkeys(("flops", "size_bytes", "intensity", "tolerance", "min_separation"), 0),
     **dict.fromkeys(

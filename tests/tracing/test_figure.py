@@ -34,7 +34,8 @@ SHOWN = Timeline(
 
 def draw_timeline(record: Timeline, **options: str) -> Figure:
     """Return the figure of a timeline, with the series below its lanes."""
-    return timeline(record, series=True, **options)
+    marks_idle = "title" not in options
+    return timeline_plot(record, marks_idle=marks_idle).figure(**options)  # type: ignore[arg-type]  # texts
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def rows(ax: Axes) -> list[str]:
 
 def test_rows_from_top_to_bottom(ax: Axes) -> None:
     """The rows are the host, the streams, and the series with their maxima."""
-    timeline(SHOWN, ax, series=True)
+    timeline_plot(SHOWN, marks_idle=False).draw(ax)
     assert rows(ax) == ["host", "stream 0", "stream 7", "memory (≤ 1.00 KiB)"]
     assert ax.get_ylim() == (3.5, -0.5)
 
@@ -66,7 +67,7 @@ def test_series_that_repeat_the_bars_are_left_out(ax: Axes) -> None:
 
 def series_of(record: Timeline, ax: Axes) -> list[str]:
     """Return the labels of the rows below the lanes."""
-    timeline(record, ax, series=True)
+    timeline_plot(record, marks_idle=False).draw(ax)
     return [row for row in rows(ax) if "≤" in row]
 
 
@@ -142,7 +143,7 @@ def test_the_title_says_how_far_the_host_is_ahead() -> None:
 def test_series_of_two_devices_are_named(ax: Axes) -> None:
     """With two devices, each series is named after its device."""
     both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
-    timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax, series=True)
+    timeline_plot(replace(SHOWN, spans=(*SHOWN.spans, *both)), marks_idle=False).draw(ax)
     assert "cuda:1 compute (≤ 2)" in rows(ax)
 
 
@@ -214,7 +215,7 @@ def test_too_many_arrows_are_left_out(ax: Axes) -> None:
 
 def test_series_are_steps_up_to_their_greatest_value(ax: Axes) -> None:
     """A series is a step line that reaches to the end of the timeline."""
-    timeline(SHOWN, ax, series=True)
+    timeline_plot(SHOWN, marks_idle=False).draw(ax)
     (path,) = ax.collections[-1].get_paths()
     box = path.get_extents()
     assert (box.y0, box.y1) == pytest.approx((2.6, 3.4))

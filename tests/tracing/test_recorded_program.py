@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gpulab.tracing import Timeline
+from gpulab.tracing import Timeline, timeline_plot
 from gpulab.tracing._page import content
-from gpulab.views.plots import timeline
 
 COPIES, KERNELS = 6, 12
 
@@ -34,6 +33,6 @@ def test_pictures_show_the_same(recorded: Timeline) -> None:
     names = ["host", "stream 7", "stream 17", "queue depth", "memory"]
     sent = content(recorded)
     assert [one["name"] for one in (*sent["lanes"], *sent["series"])] == names
-    description = timeline(recorded, series=True).description
+    description = timeline_plot(recorded).figure().description
     assert f"the rows {', '.join(names[:3])}, between events, queue depth (≤ " in description
     assert "NVIDIA H200, recorded" in description

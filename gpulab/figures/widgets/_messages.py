@@ -15,8 +15,8 @@ def ignore_state(widget: object, sync_data: Mapping[str, Any]) -> None:
 def listen(widget: Any, receive: Callable[[Mapping[str, Any]], object]) -> None:  # noqa: ANN401  # ipywidgets has no types
     """Call a function with each message of a page that is a dict; others are not from ours."""
 
-    def hear(_: object, content: object, __: object) -> None:
+    def handle(_: object, content: object, __: object) -> None:
         if isinstance(content, Mapping):
             receive(content)
 
-    widget.on_msg(hear)
+    widget.on_msg(handle)

@@ -19,7 +19,7 @@ function filled(element, attributes, children) {
 // Returns whether the theme is dark, and a function for its colours by their names in
 // gpulab/core/palette.py, for a canvas. An element that is not on the page yet has no style, so the theme
 // of the page counts.
-export function themeOf(root) {
+function themeOf(root) {
   const ofPage = { true: "light", false: "dark" }[document.body.dataset.jpThemeLight];
   const scheme = root.isConnected ? getComputedStyle(root).colorScheme : ofPage;
   const isDark = scheme === "dark" || (scheme !== "light" && window.matchMedia("(prefers-color-scheme: dark)").matches);

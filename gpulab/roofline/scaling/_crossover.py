@@ -140,11 +140,6 @@ class Crossover:
         return f"CPU {cpu}; GPU {gpu}"
 
     @property
-    def is_mixed(self) -> bool:
-        """Whether the times of the two sides come from different sources."""
-        return self.cpu.source != self.gpu.source
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """Reasons to doubt the measured times; often none."""
         return contention_findings(self.cpu)
@@ -203,7 +198,7 @@ class Crossover:
         yield str(self.gpu)
         if self.predicted is not None:
             yield f"from these lines: {self.predicted}"
-        if self.is_mixed:
+        if self.cpu.source != self.gpu.source:
             yield f"the sides have different sources, {self.cpu.source} and {self.gpu.source}"
         yield from map(str, self.findings)
         for curve in (self.cpu, self.gpu):

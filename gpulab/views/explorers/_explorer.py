@@ -194,13 +194,13 @@ class Explorer(Generic[State]):
             receive = self._loop.in_turn(self._receive)
 
             # Stop is not in turn: it must arrive while a step runs.
-            def hear(content: Mapping[str, Any]) -> None:
+            def handle(content: Mapping[str, Any]) -> None:
                 if content.get("do") == "stop":
                     self.stop()
                 else:
                     receive(content)
 
-            widgets.listen(self._widget, hear)
+            widgets.listen(self._widget, handle)
         return self._widget
 
     def close(self) -> None:
@@ -308,14 +308,14 @@ class Explorer(Generic[State]):
         self.stop()
         before, steps = self._job, self._model.steps(self._state)
         # A stopped job is continued; a complete one is measured again.
-        goes_on = before is not None and before.steps == steps and not before.is_complete
+        is_continued = before is not None and before.steps == steps and not before.is_complete
         # Before the job is replaced, because `found` includes what that job has measured.
         self._measured = self.found
         job = self._job = MeasurementJob(
             steps,
             measure_step=self._measure_step,
             report=lambda: self._report(job),
-            n_done=before.n_done if before is not None and goes_on else 0,
+            n_done=before.n_done if before is not None and is_continued else 0,
         )
         return job
 

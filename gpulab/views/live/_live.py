@@ -177,7 +177,6 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     title: str | Callable[[Any], str],
     alt: str,
     n_expected: int | None = None,
-    gather: Callable[[list[Any]], object] | None = None,
     source: object = None,
     ax_size: tuple[float, float] | None = None,
     progress: bool = True,
@@ -191,7 +190,8 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
     Parameters
     ----------
     results
-        Anything that yields one result after the other, such as a generator that measures.
+        Anything that yields one result after the other, such as a generator that measures. Dicts
+        and other mappings become the rows of a frame; a list of all else is drawn.
     plot
         A function of :mod:`gpulab.plots`, or any ``f(record, ax, **options) -> Axes``.
     title, alt, source, ax_size, options
@@ -200,9 +200,6 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         GPU in use.
     n_expected
         How many results there will be; None: the length of ``results``, if it has one.
-    gather
-        Turns the list of results so far into the record that is drawn. None: dicts and other
-        mappings become the rows of a frame; all else stays a list.
     progress
         Whether to show anything before the end.
 
@@ -241,7 +238,6 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
         TEXT.check(alt=alt)
         check_words(title=None, alt=alt, ax_size=ax_size)
         COUNT_OR_ZERO.or_none.check(n_expected=n_expected)
-        FUNCTION.or_none.check(gather=gather)
         FLAG.check(progress=progress)
         _RESULTS.check(results=results)
         if n_expected is None and isinstance(results, Sequence):
@@ -270,7 +266,7 @@ def series(  # noqa: PLR0913  # all but two are keyword-only
                 total=n_expected,
                 progress=progress,
             )
-            so_far = partial(_so_far, gather or _gathered, n_expected)
+            so_far = partial(_so_far, _gathered, n_expected)
             return run(iter(results), so_far, stop, screen, what="results")
 
 

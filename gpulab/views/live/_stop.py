@@ -38,7 +38,7 @@ class Stop:
         if threading.current_thread() is threading.main_thread():
             hold(self)
             if callable(signal.getsignal(signal.SIGINT)):
-                self._before = exchange_handler(signal.SIGINT, self._hear)
+                self._before = exchange_handler(signal.SIGINT, self._note_interrupt)
         return self
 
     @step
@@ -53,7 +53,7 @@ class Stop:
             self._before = None
         let_go(self)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _note_interrupt(self, number: int, frame: FrameType | None) -> None:
         self.ask("interrupt")
         self._before(number, frame)
 
@@ -78,7 +78,7 @@ class StopButton:
             return
         if self._widget is None:
             self._widget = _button(lambda _: self._stop.ask("stop"))
-        elif self._handle is None and _hears(self._kernel):
+        elif self._handle is None and _has_subshell(self._kernel):
             from IPython.display import display
 
             # ipykernel 7.4 routes a widget's messages to the shell in which it was created: to the
@@ -112,6 +112,6 @@ def _kernel_with_subshells() -> Any:  # noqa: ANN401  # ipykernel's kernel, or N
     return kernel if getattr(kernel, "_supports_kernel_subshells", False) else None
 
 
-def _hears(kernel: Any) -> bool:  # noqa: ANN401  # as above
+def _has_subshell(kernel: Any) -> bool:  # noqa: ANN401  # as above
     manager = getattr(getattr(kernel, "shell_channel_thread", None), "manager", None)
     return bool(manager is not None and manager.list_subshell())

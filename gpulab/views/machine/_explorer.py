@@ -14,7 +14,7 @@ from gpulab.figures import widgets
 from gpulab.views.machine._challenges import Attempt, attempt, challenge
 from gpulab.views.machine._code import code
 from gpulab.views.machine._edits import EDITS, SETTING
-from gpulab.views.machine._playback import Playback, play
+from gpulab.views.machine._playback import play
 from gpulab.views.machine._program import MachineProgram
 from gpulab.views.machine._readings import READING_NAMES, MethodReading, own_readings, readings
 from gpulab.views.machine._starts import STARTS, methods_of, start
@@ -73,11 +73,6 @@ class MachineExplorer:
         """Replace the program; :meth:`undo` takes it back."""
         self._change(program, None)
         self._send()
-
-    @property
-    def playback(self) -> Playback:
-        """The run of the program, call by call."""
-        return self._playback
 
     @property
     def readings(self) -> tuple[MethodReading, ...]:
@@ -246,9 +241,9 @@ class MachineExplorer:
         if not is_new or self._program == self._first:
             return
         # All steps of a drag are one attempt: each replaces the one before.
-        goes_on = self._gesture is not None and self._gesture == self._judged_gesture
+        is_continued = self._gesture is not None and self._gesture == self._judged_gesture
         self._judged_gesture = self._gesture
-        before = self._tried[:-1] if goes_on else self._tried
+        before = self._tried[:-1] if is_continued else self._tried
         self._tried = [*before, judged][-_MOST_TRIED:]
 
     def _send(self) -> None:

@@ -344,7 +344,7 @@ def readings_in_order(
     what
         What is counted along the x axis, such as ``"pair"``.
     before, after
-        What holds to the left and to the right of a jump; written into the picture.
+        What is so to the left and to the right of a jump; written into the picture.
 
     Examples
     --------

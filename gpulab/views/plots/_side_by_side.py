@@ -8,7 +8,7 @@ from gpulab.core.errors import InvalidOptionError
 from gpulab.core.foreign_text import one_line
 from gpulab.core.requirements import mapping_to
 from gpulab.core.units import counted, format_ratio, format_time
-from gpulab.figures import Figure, FigureOptions, Lanes, Plot, RowName, Strip
+from gpulab.figures import Figure, FigureOptions, Lanes, Plot, Strip
 from gpulab.tracing import Span, Timeline
 from gpulab.views.plots._draw import show, typed
 from gpulab.views.plots._timeline import TIMELINE
@@ -86,9 +86,9 @@ class _SideBySide(Plot):
 
     def draw(self, ax: "Axes") -> "Axes":
         strips = tuple(self._strips())
-        names = tuple(RowName(row, name) for name, row in self._rows.items())
+        names: dict[float, str] = {row: name for name, row in self._rows.items()}
         length_s = max(strip.end_s for strip in strips)
-        return Lanes(names, self._n_rows, strips, (), (), length_s).draw(ax)
+        return Lanes(names, self._n_rows, strips, length_s).draw(ax)
 
     def _strips(self) -> Iterator[Strip]:
         rows = self._rows

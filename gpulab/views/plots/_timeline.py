@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from gpulab.core.requirements import FLAG, TEXT, instance_of, items_of
+from gpulab.core.requirements import TEXT, instance_of, items_of
 from gpulab.figures import Figure, FigureOptions
 from gpulab.tracing import Timeline, timeline_plot
 from gpulab.views.plots._draw import show, typed
@@ -33,17 +33,12 @@ def named(record: Timeline, names: Sequence[str]) -> Timeline:
     if not names or not launches or len(launches) % len(names):
         return record
     each = len(launches) // len(names)
-    name_of = {
+    name_of: dict[int | None, str] = {
         launch.correlation: names[index // each]
         for index, launch in enumerate(launches)
         if launch.correlation is not None
     }
-    spans = (
-        replace(span, name=name_of[span.correlation])
-        if span.correlation in name_of and (span.is_work or span.kind == "launch")
-        else span
-        for span in record.spans
-    )
+    spans = (replace(span, name=name_of.get(span.correlation, span.name)) for span in record.spans)
     return replace(record, spans=tuple(spans))
 
 
@@ -53,7 +48,6 @@ def timeline(
     ax: "Axes | None" = None,
     *,
     names: Sequence[str] = (),
-    series: bool = False,
     **figure: Unpack[FigureOptions],
 ) -> "Axes | Figure":
     """Draw what host and devices did over time, one lane each.
@@ -69,8 +63,6 @@ def timeline(
         Axes to draw on. None: return a figure that is as high as its lanes need.
     names
         Names for the launches in their order, such as ``"ABC"``, and for their kernels and copies.
-    series
-        Whether to draw engines, queue and memory below the lanes, where they show more than these.
 
     Raises
     ------
@@ -88,8 +80,7 @@ def timeline(
     'A matmul (virtual NVIDIA H200)'
     """
     TIMELINE.check(record=record)
-    FLAG.check(series=series)
     shown = named(record, checked_names(names))
     is_titled = ax is None and figure.get("title") is None
-    plot = timeline_plot(shown, has_series=series, marks_idle=is_titled)
+    plot = timeline_plot(shown, has_series=False, marks_idle=is_titled)
     return show(plot, ax, figure)

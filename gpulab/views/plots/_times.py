@@ -1,15 +1,14 @@
 """Plots of times in a frame: over sizes, and call after call."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from gpulab.core.foreign_text import one_line
-from gpulab.core.requirements import COUNT_OR_ZERO, TEXT
+from gpulab.core.requirements import TEXT
 from gpulab.core.units import counted, format_ratio, format_time
 from gpulab.figures import (
-    INK,
     Figure,
     FigureOptions,
     Plot,
@@ -24,7 +23,6 @@ from gpulab.figures import (
     size_ticks,
     source_of,
     unit_of,
-    write_beside,
 )
 from gpulab.views.plots._draw import show, typed
 
@@ -108,11 +106,9 @@ def scaling(
 @dataclass(frozen=True, slots=True)
 class _CallTimes(Plot):
     record: object
-    blocked_from: int | None
 
     def __post_init__(self) -> None:
         need(frame_of(self.record), ("duration_s",))
-        COUNT_OR_ZERO.or_none.check(blocked_from=self.blocked_from)
 
     @property
     def times_s(self) -> "pd.Series[float]":
@@ -121,8 +117,6 @@ class _CallTimes(Plot):
 
     @property
     def title(self) -> str:
-        if self.blocked_from is not None:
-            return f"From call {self.blocked_from:,} on, the host waits"
         if self.longest is None:
             return f"No call takes more than {_FAR:.0f} times the median"
         ratio = format_ratio(self.times_s.max() / self.times_s.median())
@@ -149,9 +143,7 @@ class _CallTimes(Plot):
         index = np.arange(1, len(self.times_s) + 1)
         signs = marks(look_of("host"), source_of(self.record)) | {"linestyle": "none"}
         ax.plot(index, self.times_s / scale, markersize=4, **signs)
-        if self.blocked_from is not None:
-            self._mark(ax, self.blocked_from)
-        elif self.longest is not None:
+        if self.longest is not None:
             longest_s = self.times_s.iloc[self.longest]
             point = (self.longest + 1, longest_s / scale)
             name_point(ax, f"the longest: {format_time(longest_s)}", point)
@@ -160,21 +152,10 @@ class _CallTimes(Plot):
         ax.grid(visible=True)
         return finish(ax, "Scatter plot", "call, in the order made", f"time on the host ({unit})")
 
-    @staticmethod
-    def _mark(ax: "Axes", blocked_from: int) -> None:
-        label = f"call {blocked_from:,}"
-        ax.axvline(blocked_from, color=INK, linestyle=":", zorder=1, label=label)
-        top: Any = {"xycoords": ("data", "axes fraction")}
-        write_beside(ax, f"{label} waits", (blocked_from, 1.0), (-6, -2), **top)
-
 
 @typed
 def call_times(
-    record: object,
-    ax: "Axes | None" = None,
-    *,
-    blocked_from: int | None = None,
-    **figure: Unpack[FigureOptions],
+    record: object, ax: "Axes | None" = None, **figure: Unpack[FigureOptions]
 ) -> "Axes | Figure":
     """Draw how long the host took for each of many successive launches.
 
@@ -184,8 +165,6 @@ def call_times(
         Seconds of each call in order, a ``Measurement``, or a frame with ``duration_s``.
     ax
         Axes to draw on. None: return a figure.
-    blocked_from
-        Number of the first call that had to wait, counted from 1, to be marked; None: no mark.
 
     Examples
     --------
@@ -193,4 +172,4 @@ def call_times(
     >>> plots.call_times([5e-6, 5e-6, 900e-6], source="virtual").caption
     '3 calls, median 5.00 µs. The longest is call 3: 900 µs.'
     """
-    return show(_CallTimes(record, blocked_from), ax, figure)
+    return show(_CallTimes(record), ax, figure)

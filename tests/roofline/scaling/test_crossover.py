@@ -39,8 +39,10 @@ ALL = [*ON_CPU, *ON_GPU, *WITH_COPIES]
 
 def test_the_lines_predict_the_crossing() -> None:
     """The predicted crossing is (11 - 1) µs over the difference of the slopes."""
-    found = crossover("add", source=ALL).predicted
+    record = crossover("add", source=ALL)
+    found = record.predicted
     assert found is not None
+    assert f"from these lines: {found}" in record.details
     assert found.size == pytest.approx(10e-6 / (1 / 20e9 - 1 / 4e12) / N_BYTES, rel=1e-3)
 
 
@@ -143,7 +145,7 @@ def test_a_data_sheet_gpu_is_computed_beside_given_cpu_times() -> None:
     found = crossover("add", source=ALL, gpu="T4", progress=False)
     assert found.gpu.name == "GPU: virtual Tesla T4, extrapolated"
     assert found.gpu.sizes == found.cpu.sizes == SIZES
-    assert found.is_mixed
+    assert "different sources, recorded and virtual" in found.details
     again = crossover("add", source=ALL, gpu="T4", progress=False)
     assert again.gpu.median_s == found.gpu.median_s
 
@@ -192,6 +194,7 @@ def test_one_size_has_no_line_and_no_prediction() -> None:
     """One size gives no line and no prediction, and a clear error for both."""
     found = crossover("add", [2**10], source=ALL)
     assert found.predicted is None
+    assert "from these lines" not in found.details
     assert (found.cpu.fixed_s, found.cpu.slope_s) == (None, None)
     assert str(found.cpu) == "CPU: Some CPU, recorded: too few points for a line"
     assert found.to_frame()["line_s"].isna().all()

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.roofline.scaling._curve import amounts, curve_of
+from gpulab.roofline.scaling._curve import curve_of
 from gpulab.workloads.sweeps import Point, Task
 
 GPU = Task("matmul", 1, method="synchronized", cache="hot")
 SIZES = (64, 128, 256, 512, 1024, 2048)
+# A matmul of n by n float32 matrices moves three of them.
+AMOUNTS = {"B": 3 * 4.0 * np.square(SIZES), "FLOP": 2.0 * np.power(SIZES, 3)}
 
 
 def points(task: Task, unit: str) -> list[Point]:
     """Return points whose times grow with FLOPs or with bytes."""
-    times_s = 1e-5 + 1e-12 * amounts("matmul", SIZES, "float32", unit)
+    times_s = 1e-5 + 1e-12 * AMOUNTS[unit]
     return [
         Point(
             replace(task, size=size),

@@ -38,7 +38,7 @@ def panels(record: live.Trace) -> list[Axes]:
 
 @pytest.mark.slow
 def test_panels() -> None:
-    """Clock and power share one axis of time, each with its unit."""
+    """Clock and power share one axis of time, each with its unit and its limit as a line."""
     axes = panels(TRACE)
     assert [ax.get_ylabel() for ax in axes] == ["clock (MHz)", "power (W)"]
     drawn = [list(ax.lines[0].get_ydata()) for ax in axes]
@@ -46,12 +46,7 @@ def test_panels() -> None:
     assert all(ax.lines[0].get_xdata() == pytest.approx([0, 0.1, 0.2]) for ax in axes)
     assert [ax.xaxis.get_label().get_visible() for ax in axes] == [False, True]
     assert {ax.get_xlabel() for ax in axes} == {"time since the first reading (s)"}
-
-
-@pytest.mark.slow
-def test_limits_and_reasons() -> None:
-    """The highest clock and the power limit are lines; times with a reason are shaded."""
-    clock, power = panels(TRACE)
+    clock, power = axes
     assert [set(ax.lines[1].get_ydata()) for ax in (clock, power)] == [{1980.0}, {700.0}]
     # Beside the axes, where no reading is.
     assert [text.xyann[0] > 0 for text in (*clock.texts, *power.texts)] == [True, True]
@@ -61,17 +56,12 @@ def test_limits_and_reasons() -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_shaded_without_a_reason() -> None:
-    """Nothing is shaded if the driver gives no reason, or no answer."""
-    for record in (replace(TRACE, readings=TRACE.readings[:1]), BLIND):
-        assert not panels(record)[0].collections
-
-
-@pytest.mark.slow
 def test_a_panel_without_readings_says_why() -> None:
-    """A panel without readings says so, for one missing part or for all of them."""
-    mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings))
-    said = [[text.get_text() for text in ax.texts] for ax in panels(mute)]
+    """A panel without readings says so; without a reason of the driver nothing is shaded."""
+    mute = replace(TRACE, readings=tuple(replace(r, power_w=None) for r in TRACE.readings[:1]))
+    clock, power = panels(mute)
+    assert not clock.collections
+    said = [[text.get_text() for text in ax.texts] for ax in (clock, power)]
     assert said == [["highest"], ["this GPU or its driver reports no value"]]
     assert [ax.texts[0].get_text() for ax in panels(BLIND)] == ["nothing can be read"] * 2
 

@@ -267,15 +267,6 @@ def test_a_title_may_say_what_came_out(monkeypatch: pytest.MonkeyPatch) -> None:
         _live.series(rising(4), plots.scaling, title=7, alt="It rises.")  # type: ignore[arg-type]  # the mistake
 
 
-def test_the_record_is_made_by_gather() -> None:
-    """``gather`` decides what is drawn, for example only the last result."""
-    made = draw_rising(
-        (pd.DataFrame(rising(n)) for n in (1, 2, 3)), gather=lambda found: found[-1]
-    )
-    assert len(made.to_frame()) == 3
-    assert str(made) == "3 results"
-
-
 @pytest.mark.slow
 @WATCHED
 def test_an_interrupted_series_keeps_what_came(

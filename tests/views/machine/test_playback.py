@@ -9,7 +9,6 @@ from gpulab.views.machine._program import MachineProgram, ProgramOperation
 from gpulab.views.machine._readings import readings
 from gpulab.views.machine._starts import start
 from gpulab.views.machine._words import playback_words, time_words
-from gpulab.virtual import Machine, SimulatedStream, StreamTask
 
 O = ProgramOperation  # noqa: E741 # short, because every line of a program needs it
 
@@ -31,21 +30,6 @@ def test_the_stopwatch_reads_the_launch() -> None:
     assert spans(playback, "kernel") == [(0, 7.85, 207.85)]
     assert playback.stopwatch_us == pytest.approx(5.05)
     assert playback.events_us is None
-
-
-def test_the_machine_is_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every launch and record goes through the virtual GPU's `Machine`."""
-    launched: list[str] = []
-    launch = Machine.launch
-
-    def watched(machine: Machine, task: StreamTask, *arguments: object) -> StreamTask:
-        launched.append(task.name)
-        return launch(machine, task, *arguments)  # type: ignore[arg-type]  # passed on
-
-    monkeypatch.setattr(Machine, "launch", watched)
-    play(start("events"))
-    assert launched == ["record", "kernel", "record"]
-    assert SimulatedStream.__module__.startswith("gpulab.virtual.simulator")
 
 
 def test_pinned_copies_run_beside_a_kernel_and_pageable_ones_stop_the_host() -> None:

@@ -177,11 +177,10 @@ def test_many_sizes_get_plain_ticks(ax: Axes) -> None:
 
 
 def test_call_times_count_from_one(ax: Axes) -> None:
-    """Point n is call n, and the call of ``blocked_from`` is marked."""
-    plots.call_times(CALLS_S, ax, blocked_from=21)
-    points, mark = ax.lines
+    """Point n is call n."""
+    plots.call_times(CALLS_S, ax)
+    (points,) = ax.lines
     assert points.get_xydata()[-1] == pytest.approx([21, 1000])
-    assert (mark.get_label(), mark.get_xdata()[0]) == ("call 21", 21)
     assert ax.get_yscale() == "log"
 
 
@@ -189,6 +188,15 @@ def test_timeline_of_moments_can_be_drawn(ax: Axes) -> None:
     """A timeline that contains one event, and so has no length, can be drawn."""
     plots.timeline(replace(QUEUE, spans=(Span("event", "e", "host", 1.0, 1.0),)), ax)
     assert ax.get_xlim() == (-0.01, 1.01)
+
+
+def test_a_timeline_shows_when_the_gpu_is_idle_unless_it_has_another_title() -> None:
+    """Its own title says how busy the GPU is, and the row shows when it is not."""
+    lanes = []
+    for title in (None, "Mine"):
+        (ax,) = plots.timeline(QUEUE, title=title).canvas.axes
+        lanes.append(ax.get_yticklabels()[-1].get_text())
+    assert lanes == ["GPU idle: 30.0 µs", "stream 0"]
 
 
 def test_description_is_complete() -> None:

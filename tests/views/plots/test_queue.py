@@ -185,7 +185,6 @@ def test_what_lies_between_two_events() -> None:
             lambda: plots.host_and_gpu(IDLE, names=3),
             "names=3; it must be a list, each item a text",
         ),
-        (lambda: plots.timeline(IDLE, series=3), "series=3; it must be True or False"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call: object, message: str) -> None:

@@ -132,7 +132,7 @@ export function sourceText({ name, source, file }) {
   return `${name}, ${file || source}`;
 }
 
-export function linkText(data, link) {
+function linkText(data, link) {
   if (link === null) return "the GPU's own link";
   return link in data.links ? link : rateText(link, "B");
 }
