@@ -127,7 +127,9 @@ def drawn_program(draw: random.Random) -> Program:
 
 def drawn_options(draw: random.Random) -> dict[str, object]:
     """Return options of a measurement; those that are left out have their defaults."""
-    options: dict[str, object] = {"method": draw.choice([*METHODS])}
+    # The default takes the most ways.
+    methods = [*METHODS, *["calibrated"] * len(METHODS)]
+    options: dict[str, object] = {"method": draw.choice(methods)}
     if draw.random() < 0.6:
         options["n_samples"] = draw.randint(1, 20)
     if draw.random() < 0.6:

@@ -39,7 +39,7 @@ def made_up(seed: int) -> Timeline:
         if kind in {"launch", "unknown"}:
             if kind == "launch":
                 spans.append(host("launch", begin, end, number))
-            for _ in range(draw.choice([1, 1, 1, 4])):
+            for _ in range(draw.choice([1, 1, 1, 1, 4, 20])):  # nodes of a graph
                 start = draw.randint(begin, end + 60)
                 engine = draw.choice(ENGINES)
                 length = draw.randint(1, 80)
@@ -86,7 +86,7 @@ def of_a_program(seed: int) -> Timeline:
 
 def timelines() -> Iterator[Any]:
     """Yield each timeline with a name."""
-    for seed in range(12):
+    for seed in range(20):
         yield pytest.param(lambda seed=seed: made_up(seed), id=f"made up {seed}")
     for seed in range(4):
         yield pytest.param(lambda seed=seed: of_a_program(seed), id=f"program {seed}")
@@ -153,6 +153,7 @@ def test_the_summary_adds_up(shown: Timeline) -> None:
         all_s = idle_s + share.before_s + share.after_s + share.busy_s
         assert all_s == pytest.approx(summary.window_s)
     lengths_s = [gap.duration_s for gap in summary.gaps]
+    assert all(length_s > 0 for length_s in lengths_s)
     assert lengths_s == sorted(lengths_s, reverse=True)
     listed = str(summary).partition("Longest gaps:\n")[2].splitlines()
     assert len(listed) == min(5, len(summary.gaps))
@@ -256,6 +257,10 @@ def test_nothing_is_lost_in_a_picture(shown: Timeline, most: int) -> None:
     shape = drawing(shown, max_bars=most)
     bars, begin_s = shape.bars, min(span.start_s for span in shown.spans)
     assert int(bars.count.sum()) == len(shown.spans)
+    by_row: Counter[int] = Counter()
+    for row, count in zip(bars.row.tolist(), bars.count.tolist(), strict=True):
+        by_row[row] += count
+    assert by_row == Counter(layout(shown.spans).rows)
     assert len(bars) <= max(most, sum(lane.n_rows for lane in shape.lanes))
     assert (shape.note == "") == (len(bars) == len(shown.spans))
     assert float(bars.busy_s.sum()) == pytest.approx(sum(span.duration_s for span in shown.spans))
