@@ -177,7 +177,7 @@ def expected_findings(program: Program, taken: Measurement, asked: dict[str, obj
         "below-resolution": short and not is_empty,
         "write-flush": taken.conditions.cache == "cold" and asked.get("flush") == "write",
         "zero-result": program.result is not None and is_probed and not program.result.any(),
-        "starved": method == "saturated" and program.waits and not waits_seen,
+        "starved": METHODS[method].needs_host_ahead and program.waits and not waits_seen,
     }
     return {code for code, is_told in told.items() if is_told}
 
