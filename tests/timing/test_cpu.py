@@ -43,7 +43,7 @@ def test_cpu_stops_in_time(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     draw = random.Random(seed)
     base_s, growth, max_time_s = draw.uniform(2e-3, 1e-2), 1.0 + 0.1 * (seed % 2), 0.3
     scatter = [1.0, 1.0] if growth > 1 else [1.0, 1.5]
-    durations_s = [base_s * growth ** (n // 2) * draw.choice(scatter) for n in range(400)]
+    durations_s = [base_s * growth ** ((n + 2) // 4) * draw.choice(scatter) for n in range(400)]
     work = Ticking(monkeypatch, *durations_s)
     samples_s = _cpu.take_cpu_samples(work, precision=1e-9, max_time_s=max_time_s)
     n_batch = min(10, int(_cpu._BATCH_S / base_s))
