@@ -243,21 +243,6 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
             _work_floor.work_floor(calls, readings_s)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
-    """The floor after a cache flush is another one than with a hot cache."""
-    called: list[str] = []
-
-    def work() -> None:
-        called.append("work")
-        sleep_us(20)
-
-    found = measure(work, setup=lambda: called.append("setup"))
-    assert called.count("setup") == found.n_samples + 12
-    assert called[found.n_warmup :] == ["setup", "work"] * (found.n_samples + 12)
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, str]]:
     """Note each question for a floor of the device, with what went ahead; answers grow."""

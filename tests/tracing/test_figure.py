@@ -4,15 +4,14 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.figures import Figure, look_of
+from gpulab.figures import Figure
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
-from gpulab.tracing._spans import SPAN_KINDS, Span
+from gpulab.tracing._spans import Span
 from gpulab.views.plots import timeline
 from tests.support.spans import US, host, mark, work
 
@@ -121,28 +120,6 @@ def test_series_of_two_devices_are_named(ax: Axes) -> None:
     both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
     timeline(replace(SHOWN, spans=(*SHOWN.spans, *both)), ax, series=True)
     assert "cuda:1 compute (≤ 2)" in rows(ax)
-
-
-def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
-    """Times count from the first span, and colour and hatch show the kind."""
-    timeline(SHOWN, ax)
-    kinds = {
-        (look.colour.lower(), look.hatch): kind
-        for kind, look in zip(SPAN_KINDS, map(look_of, SPAN_KINDS), strict=True)
-    }
-    found = set()
-    for bars in ax.collections[:6]:
-        box = bars.get_paths()[0].get_extents()
-        kind = kinds[to_hex(bars.get_facecolor()[0]), bars.get_hatch()]
-        found.add((kind, round(box.x0), round(box.x1), round((box.y0 + box.y1) / 2)))
-    assert found == {
-        ("launch", 0, 10, 0),
-        ("kernel", 15, 80, 1),
-        ("event", 80, 80, 1),
-        ("wait", 30, 80, 2),
-        ("wait", 10, 90, 0),
-        ("host", 90, 91, 0),
-    }
 
 
 def test_arrows(ax: Axes) -> None:
