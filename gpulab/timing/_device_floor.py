@@ -91,8 +91,8 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     >>> import gpulab
     >>> from gpulab.timing import floor
     >>> with gpulab.virtual_gpu("H200"):
-    ...     found = floor()
-    >>> found.method, 1e-6 < found.value_s < 5e-6
+    ...     of_events = floor()
+    >>> of_events.method, 1e-6 < of_events.value_s < 5e-6
     ('records', True)
     """
     NameOf("method to find the floor", FLOOR_METHODS).check(method=method)

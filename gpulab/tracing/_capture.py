@@ -79,8 +79,8 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     x = torch.ones(1024, device="cuda")
-    ...     shown = timeline(lambda: x + x)
-    >>> [span.name for span in shown.spans]
+    ...     recorded = timeline(lambda: x + x)
+    >>> [span.name for span in recorded.spans]
     ['cudaLaunchKernel', 'cudaDeviceSynchronize', 'add']
     """
     with UsersTraceback():
