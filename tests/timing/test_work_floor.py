@@ -15,6 +15,7 @@ from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.tracing.profiling import Records
 from gpulab.virtual import Gaps
+from tests.support.floors import forget_floors
 
 GAPS = Gaps()
 FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
@@ -110,7 +111,7 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "current_device", lambda: 1)
         assert _work_floor.can_record()  # each device refuses for itself
-    _device_floor.forget_floors()
+    forget_floors()
     assert _work_floor.can_record()
     monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: False)
     assert not _work_floor.can_record()
