@@ -59,7 +59,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
         The host's calls of CUDA, the kernels and copies of every stream, the events and waits
         that went through ``torch.cuda``, and the memory in use. On a virtual GPU the time of an
         event on the device is exact. On a CUDA GPU it is computed from the kernels and copies
-        before the event, and is early by a microsecond or two. The timeline of work that does
+        before the event, and is early by a few microseconds. The timeline of work that does
         nothing contains only the wait at the end.
 
     Raises
