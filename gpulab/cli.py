@@ -289,13 +289,13 @@ def progress(  # noqa: PLR0913 # one for each option
         exercises.reset(reset, folder=lessons)
         _echo("it counts as new from here on; what was kept stays in the file")
         return
-    shown = exercises.progress_in(lessons)
-    _show_or_write(shown, lambda: exercises.page(shown), html)
+    points = exercises.progress_in(lessons)
+    _show_or_write(points, lambda: exercises.page(points), html)
 
 
-def _show_or_write(shown: object, page: Callable[[], str], html: Path | None) -> None:
+def _show_or_write(report: object, page: Callable[[], str], html: Path | None) -> None:
     if html is None:
-        _echo(shown)
+        _echo(report)
         return
     from gpulab.core.disk import write_whole
 

@@ -243,8 +243,8 @@ def no_pixels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def no_floor_known() -> Iterator[None]:
     """Forget all floors, and which devices have none, before and after a test."""
-    from gpulab.timing import _device_floor
+    from tests.support.floors import forget_floors
 
-    _device_floor.forget_floors()
+    forget_floors()
     yield
-    _device_floor.forget_floors()
+    forget_floors()

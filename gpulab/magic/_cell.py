@@ -86,8 +86,8 @@ def parse_cell(  # noqa: PLR0913  # the last three are keyword-only
     number, line_number = _find_cell(shell)
     # Empty lines in front give the code the line numbers that it has in the notebook.
     text = "\n" * (1 + _count_blank_lines(body) if is_cell else line_number - 1) + text
-    shown = f"%%cudatime {line}{text}" if is_cell else text
-    filename = shell.compile.cache(shown, number=number)
+    source = f"%%cudatime {line}{text}" if is_cell else text
+    filename = shell.compile.cache(source, number=number)
     # Parsed separately. Otherwise an incomplete setup like "if x:" would make the body its block.
     trees = [_parse(shell, source, filename) for source in (setup, text, each)]
     before, timed, before_each = (_Unannotated().visit(tree).body for tree in trees)

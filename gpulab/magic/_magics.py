@@ -157,8 +157,8 @@ class CudaTimeMagics(Magics):
             if not options.quiet:
                 self._introduce(gpu)
                 self._print(text)
-                for shown in figures(result):
-                    display(shown)  # type: ignore[no-untyped-call]  # IPython's gap
+                for figure in figures(result):
+                    display(figure)  # type: ignore[no-untyped-call]  # IPython's gap
             if options.runs_after:
                 seed(options.seed)
                 value = run_once(self._shell, timed, scope, loop)

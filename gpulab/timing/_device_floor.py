@@ -16,13 +16,10 @@ from gpulab.timing._cuda_graph import GraphSampler
 from gpulab.timing._profiler import per_call
 from gpulab.timing._saturated import SaturatedSampler
 from gpulab.timing._timer_kernel import load
-from gpulab.timing._work_floor import (
-    Floor,
-    forget_refusals,
-)
+from gpulab.timing._work_floor import Floor
 from gpulab.virtual import VirtualGpu
 
-__all__ = ["FLOOR_METHODS", "device_floor", "floor", "forget_floors"]
+__all__ = ["FLOOR_METHODS", "device_floor", "floor"]
 
 
 FLOOR_METHODS = ("auto", "profiler", "timer", "assumed")
@@ -91,8 +88,8 @@ def floor(method: str = "auto", *, of: str = "launches") -> Floor:
     >>> import gpulab
     >>> from gpulab.timing import floor
     >>> with gpulab.virtual_gpu("H200"):
-    ...     found = floor()
-    >>> found.method, 1e-6 < found.value_s < 5e-6
+    ...     of_events = floor()
+    >>> of_events.method, 1e-6 < of_events.value_s < 5e-6
     ('records', True)
     """
     NameOf("method to find the floor", FLOOR_METHODS).check(method=method)
@@ -125,14 +122,6 @@ def device_floor(before: Work | None, *, of: str = "launches") -> Floor:
         # Only the timer kernel measures its own duration, so only that is known on a cold cache.
         ahead = before if known.method == "timer" else None
         return _read(known, _SAMPLERS[of](known.work, before=ahead)(_N_FOR_A_RUN), of)
-
-
-def forget_floors() -> None:
-    """Forget all floors, so that the next call measures them again."""
-    _floors.clear()
-    _virtual_floors.clear()
-    _known.clear()
-    forget_refusals()
 
 
 _Floors = dict[tuple[str, str, int], Floor]

@@ -216,10 +216,10 @@ class Ladder(Saved):
     def _repr_html_(self) -> str:
         name = f"{self.label}: " if self.label else ""
         caption = f"{name}every method beside the driver's records; {self.device_name}"
-        shown = table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
+        rungs = table(map(_cells, self.rungs), caption=f"{caption}, {self.source}", headings=_HEAD)
         texts = [*self._of_kernels(), *map(str, self.findings)]
         notes = "".join(f"<li>{clean(text)}</li>" for text in texts)
-        return f"{shown}<ul>{notes}</ul>" if notes else shown
+        return f"{rungs}<ul>{notes}</ul>" if notes else rungs
 
 
 _HEAD = ("rung", "reads", "95 % interval", "off by", "what it repairs")
@@ -270,8 +270,8 @@ def ladder(  # noqa: PLR0913  # every option is keyword-only and has a default
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     a = torch.ones(1024, 1024, device="cuda")
-    ...     found = gpulab.ladder(lambda: a + a)
-    >>> [rung.name for rung in found.rungs][:3]
+    ...     climbed = gpulab.ladder(lambda: a + a)
+    >>> [rung.name for rung in climbed.rungs][:3]
     ['naive', 'synchronized', 'events']
     """
     with UsersTraceback():

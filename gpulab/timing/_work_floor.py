@@ -105,11 +105,6 @@ def can_record() -> bool:
     return leaves_no_trace()
 
 
-def forget_refusals() -> None:
-    """Ask devices that gave no records for them again."""
-    _refused.clear()
-
-
 def record_calls(work: Work, *, before: Work | None = None) -> RecordedCalls:
     """Return the records of 12 more calls of some work, which :func:`work_floor` needs.
 

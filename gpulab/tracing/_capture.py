@@ -59,7 +59,7 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
         The host's calls of CUDA, the kernels and copies of every stream, the events and waits
         that went through ``torch.cuda``, and the memory in use. On a virtual GPU the time of an
         event on the device is exact. On a CUDA GPU it is computed from the kernels and copies
-        before the event, and is early by a microsecond or two. The timeline of work that does
+        before the event, and is early by a few microseconds. The timeline of work that does
         nothing contains only the wait at the end.
 
     Raises
@@ -79,8 +79,8 @@ def timeline(work: Work, *, n_warmup: int = 1) -> Timeline:
     >>> import torch, gpulab
     >>> with gpulab.virtual_gpu("H200"):
     ...     x = torch.ones(1024, device="cuda")
-    ...     shown = timeline(lambda: x + x)
-    >>> [span.name for span in shown.spans]
+    ...     recorded = timeline(lambda: x + x)
+    >>> [span.name for span in recorded.spans]
     ['cudaLaunchKernel', 'cudaDeviceSynchronize', 'add']
     """
     with UsersTraceback():

@@ -52,7 +52,7 @@ class _TimelinePlot(Plot):
     """A timeline with its lanes: one for each thread and stream, and below them the series."""
 
     record: "Timeline"
-    shown: Drawing
+    picture: Drawing
     known_summary: Summary | None = None
     marks_idle: bool = True
 
@@ -93,8 +93,8 @@ class _TimelinePlot(Plot):
     @property
     def notes(self) -> list[str]:
         """Sentences about what is not drawn as it is."""
-        notes = [self.shown.note] if self.shown.note else []
-        n_arrows = len(arrows_of(self.shown))
+        notes = [self.picture.note] if self.picture.note else []
+        n_arrows = len(arrows_of(self.picture))
         if n_arrows > MAX_ARROWS:
             notes.append(f"The {n_arrows:,} arrows are left out.")
         return notes
@@ -106,9 +106,9 @@ class _TimelinePlot(Plot):
     @property
     def lanes(self) -> Lanes:
         """What is drawn, and where."""
-        shown, bars = self.shown, self.shown.bars
-        n_rows = sum(lane.n_rows for lane in shown.lanes)
-        names = {lane.first_row + (lane.n_rows - 1) / 2: lane.name for lane in shown.lanes}
+        picture, bars = self.picture, self.picture.bars
+        n_rows = sum(lane.n_rows for lane in picture.lanes)
+        names = {lane.first_row + (lane.n_rows - 1) / 2: lane.name for lane in picture.lanes}
         pairs = [
             Strip(n_rows, "ink", f"start to end: {format_time(pair.duration_s)}", *pair.times_s)
             for pair in shifted(self.pairs, self.record.spans)
@@ -128,8 +128,8 @@ class _TimelinePlot(Plot):
             levels.append(Level(n_rows, tuple(chain.from_iterable(blocks))))
             names[n_rows] = f"GPU idle: {format_time(idle_s)}"
             n_rows += 1
-        for row, series in enumerate(shown.series, start=n_rows):
-            names[row] = f"{title_of(series, shown)} (≤ {most_of(series)})"
+        for row, series in enumerate(picture.series, start=n_rows):
+            names[row] = f"{title_of(series, picture)} (≤ {most_of(series)})"
         columns = (bars.row, bars.kind, bars.start_s, bars.end_s)
         strips = (
             Strip(row, SPAN_KINDS[kind], name, start_s, end_s)
@@ -138,17 +138,17 @@ class _TimelinePlot(Plot):
             )
         )
         levels += [
-            _level(series, row, shown.length_s)
-            for row, series in enumerate(shown.series, start=n_rows)
+            _level(series, row, picture.length_s)
+            for row, series in enumerate(picture.series, start=n_rows)
             if series.times_s
         ]
         return Lanes(
             names,
-            n_rows + len(shown.series),
+            n_rows + len(picture.series),
             (*strips, *pairs, *lone),
-            shown.length_s,
+            picture.length_s,
             tuple(levels),
-            tuple(_arrows(shown)),
+            tuple(_arrows(picture)),
         )
 
     def _lone_kernel(self, row: int) -> list[Strip]:
@@ -157,7 +157,7 @@ class _TimelinePlot(Plot):
         Beside long copies such a kernel is a line, and often it is what the picture is about.
         """
         kernels = [span for span in self.record.spans if span.kind == "kernel"]
-        if len(kernels) != 1 or kernels[0].duration_s > _TOO_NARROW * self.shown.length_s:
+        if len(kernels) != 1 or kernels[0].duration_s > _TOO_NARROW * self.picture.length_s:
             return []
         (kernel,) = kernels
         begin_s = min(span.start_s for span in self.record.spans)
@@ -173,7 +173,7 @@ class _TimelinePlot(Plot):
         begin_s = min(span.start_s for span in self.record.spans)
         busy = merged([(span.start_s - begin_s, span.end_s - begin_s) for span in spans])
         starts_s = [0.0, *(end_s for _, end_s in busy)]
-        ends_s = [*(start_s for start_s, _ in busy), self.shown.length_s]
+        ends_s = [*(start_s for start_s, _ in busy), self.picture.length_s]
         gaps = zip(starts_s, ends_s, strict=True)
         return [(start_s, end_s) for start_s, end_s in gaps if end_s > start_s]
 
@@ -200,15 +200,15 @@ def timeline_plot(
     _SUMMARY.check(summary=summary)
     if not record.spans:
         raise InvalidOptionError("the timeline has no spans; there is nothing to draw")
-    shown = drawing(record, max_bars=MAX_BARS)
+    picture = drawing(record, max_bars=MAX_BARS)
     if not has_series:
-        shown = replace(shown, series=())
-    return _TimelinePlot(record, shown, summary, marks_idle)
+        picture = replace(picture, series=())
+    return _TimelinePlot(record, picture, summary, marks_idle)
 
 
-def title_of(series: CounterSeries, shown: Drawing) -> str:
+def title_of(series: CounterSeries, picture: Drawing) -> str:
     """Return the name of a series, with the GPU if there are several."""
-    several = len({other.device for other in shown.series}) > 1
+    several = len({other.device for other in picture.series}) > 1
     return f"cuda:{series.device} {series.name}" if several else series.name
 
 
@@ -217,10 +217,10 @@ def most_of(series: CounterSeries) -> str:
     return format_bytes(series.largest) if series.unit == "B" else f"{series.largest:,.0f}"
 
 
-def arrows_of(shown: Drawing) -> list[Flow]:
+def arrows_of(picture: Drawing) -> list[Flow]:
     """Return the arrows to draw: all but those from a call to the event that it records."""
     # An event lies right after its call, so its arrow would show nothing new.
-    return [arrow for arrow in shown.arrows if arrow.kind != "record"]
+    return [arrow for arrow in picture.arrows if arrow.kind != "record"]
 
 
 def _ahead(spans: Sequence[Span]) -> str:
@@ -236,9 +236,9 @@ def _ahead(spans: Sequence[Span]) -> str:
     return f"The host has launched {every}; by then the GPU has finished {spelled(n_done)}"
 
 
-def _arrows(shown: Drawing) -> list[Arrow]:
+def _arrows(picture: Drawing) -> list[Arrow]:
     """Return the arrows to draw, or none if there are too many."""
-    bars, flows = shown.bars, arrows_of(shown)
+    bars, flows = picture.bars, arrows_of(picture)
     if len(flows) > MAX_ARROWS:
         return []
     arrows = []

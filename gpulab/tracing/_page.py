@@ -52,19 +52,19 @@ def bundle(record: "Timeline") -> dict[str, str]:
 
 def content(record: "Timeline") -> dict[str, Any]:
     """Return what the page draws: columns as texts of base64, the rest as it is."""
-    shown = drawing(record, max_bars=MAX_BARS)
-    bars = shown.bars
+    picture = drawing(record, max_bars=MAX_BARS)
+    bars = picture.bars
     # Most spans share a few names, so each name is sent once and a column has its number.
     numbers: dict[str, int] = {}
     names = [numbers.setdefault(visible(name), len(numbers)) for name in bars.name]
-    arrows = shown.arrows
+    arrows = picture.arrows
     return {
-        "note": shown.note,
+        "note": picture.note,
         "n_spans": len(record.spans),
         "names": list(numbers),
         "kinds": list(SPAN_KINDS),
-        "lanes": [{"name": visible(lane.name), "rows": lane.n_rows} for lane in shown.lanes],
-        "series": _series(shown),
+        "lanes": [{"name": visible(lane.name), "rows": lane.n_rows} for lane in picture.lanes],
+        "series": _series(picture),
         "start": _floats(bars.start_s * _MICRO),
         "end": _floats(bars.end_s * _MICRO),
         "size": _floats(bars.size_bytes),
@@ -81,15 +81,15 @@ def content(record: "Timeline") -> dict[str, Any]:
     }
 
 
-def _series(shown: Drawing) -> list[dict[str, Any]]:
+def _series(picture: Drawing) -> list[dict[str, Any]]:
     return [
         {
-            "name": visible(title_of(series, shown)),
+            "name": visible(title_of(series, picture)),
             "most": most_of(series),
             "times": _floats(np.array(series.times_s) * _MICRO),
             "values": _floats(series.values),
         }
-        for series in shown.series
+        for series in picture.series
     ]
 
 

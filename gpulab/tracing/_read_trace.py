@@ -95,8 +95,8 @@ def read_trace(path: str | Path, *, device_name: str = "") -> Timeline:
             "the next one begins; call export_chrome_trace() before that"
         )
     source, name = _origin(trace)
-    shown = [call for call in calls if call is not None]
-    captured = Records(tuple(records), tuple(shown), source, device_name or name)
+    of_cuda = [call for call in calls if call is not None]
+    captured = Records(tuple(records), tuple(of_cuda), source, device_name or name)
     spans, _ = spans_of(captured, (), short_name)
     return Timeline(spans, source, captured.device_name)
 

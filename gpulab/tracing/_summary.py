@@ -136,13 +136,13 @@ class Summary:
             lines += self._lines_of(share)
         if not self.devices:
             lines.append("No GPU did any work.")
-        shown = self.gaps[:_N_GAPS_SHOWN]
-        if shown:
+        longest = self.gaps[:_N_GAPS_SHOWN]
+        if longest:
             lines.append("Longest gaps:")
         lines += [
             f"  {format_time(gap.duration_s)} on {gap.lane} from {format_time(gap.start_s)}: "
             f"{gap.cause}, {gap.detail}"
-            for gap in shown
+            for gap in longest
         ]
         return lines
 

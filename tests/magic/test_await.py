@@ -76,7 +76,8 @@ def test_the_running_loop_goes_on() -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         with loop_of_its_own() as own:
             inner = own.run_until_complete(asyncio.sleep(0, 7))
+        after = asyncio.get_running_loop(), asyncio.current_task()
         await asyncio.sleep(0)
-        return (asyncio.get_running_loop(), asyncio.current_task()) == (loop, task), inner
+        return after == (loop, task), inner
 
     assert asyncio.run(outer()) == (True, 7)

@@ -185,6 +185,7 @@ def test_cell_is_compiled_before_it_is_timed(notebook: Notebook) -> None:
             "yield from f()",
             "yield has no function to leave; define the generator in a cell of its own",
         ),
+        ("nonlocal z", "nonlocal declaration not allowed at module level"),
         (
             "from math import *",
             "import * cannot stand in a timed cell; import in a cell of its own",

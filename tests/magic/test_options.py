@@ -95,6 +95,14 @@ def test_two_minus_signs_end_the_options(code: str) -> None:
         ("-n 0 x", "-n 0; it must be a whole number, at least 1"),
         ("-r 2.5 x", "-r 2.5; it must be a whole number, at least 1"),
         ("-p 16 x", "-p 16; it must be a whole number from 1 to 15"),
+        (
+            "-r 1000000000 x",
+            (
+                "n_samples=1000000000 calls the work 1000000000 times, which even at 5 µs each "
+                "takes 1.4 hours; more than an hour is refused: ask for fewer, or leave "
+                "n_samples out to stop when the answer is precise"
+            ),
+        ),
         ("-v 2x y", "-v 2x; it must be the name of a variable"),
         ("--save for y", "--save for; it must be the name of a variable"),
         ("--stream a.b y", "--stream a.b; it must be the name of a variable"),

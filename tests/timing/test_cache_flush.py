@@ -150,15 +150,3 @@ def test_a_full_gpu_is_named_with_what_to_do() -> None:
     )
     del full
     flusher()()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("gpu")
-def test_a_gpu_with_an_unknown_cache_size_gets_a_large_buffer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A GPU that reports an L2 size of 0 gets a buffer of twice 128 MiB."""
-    properties = type("Properties", (), {"L2_cache_size": 0})
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
-    flusher()
-    assert torch.cuda.memory_allocated() == 256 * MIB + 4 * 4096

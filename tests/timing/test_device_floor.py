@@ -17,6 +17,7 @@ from gpulab.timing import Floor, _device_floor, _timer_kernel
 from gpulab.tracing.profiling import Records
 from gpulab.virtual import Gaps, VirtualGpu
 from gpulab.virtual.simulator import GRAPH_GAPS
+from tests.support.floors import forget_floors
 
 GAPS = Gaps()
 FLOOR_NS = GAPS.mark_to_work_ns + GAPS.work_to_mark_ns
@@ -56,7 +57,18 @@ class Known:
         """Replace the loading of the timer kernel."""
         if not self.has_timer:
             return None
-        return type("Timer", (), {"__call__": lambda _: None, "own_ns": lambda _: self.own_ns})()
+        launches: list[None] = []
+
+        class Timer:
+            """A kernel that has no reading before its first launch."""
+
+            def __call__(timer) -> None:  # noqa: N805  # self is the one of the GPU
+                launches.append(None)
+
+            def own_ns(timer) -> float | None:  # noqa: N805  # as above
+                return self.own_ns if launches else None
+
+        return Timer()
 
     def per_call(self, _work: Callable[[], object], *, n_samples: int) -> list[Records]:
         """Replace the profiler."""
@@ -115,7 +127,7 @@ def test_a_virtual_floor_is_kept_with_its_gpu(gpu: VirtualGpu) -> None:
         assert other.machine.host.now_ns > 0
     gpu.__enter__()
     assert _device_floor.floor() is found
-    _device_floor.forget_floors()
+    forget_floors()
     assert _device_floor.floor() is not found
 
 
@@ -150,7 +162,7 @@ def test_the_profiler_gives_the_reference_its_duration(real: Known) -> None:
     """5 µs read, less 2 µs of records, and 0.09 µs that other kernels' floors are longer."""
     assert ns(_device_floor.floor("profiler")) == (3_090, 2_690, 3_490)
     real.capability = (8, 0)
-    _device_floor.forget_floors()
+    forget_floors()
     assert ns(_device_floor.floor("profiler")) == (3_090, 2_690, 3_490)
 
 
@@ -168,7 +180,7 @@ def test_what_does_not_work_is_passed_over(real: Known, error: Exception) -> Non
     """Without a timer kernel the profiler is asked, and without either the floor is assumed."""
     real.has_timer = False
     assert _device_floor.floor().method == "profiler"
-    _device_floor.forget_floors()
+    forget_floors()
     real.profiler_error = error
     found = _device_floor.floor()
     assert found.method == "assumed"
@@ -222,7 +234,7 @@ def test_a_second_group_of_readings_does_not_count(real: Known) -> None:
     """As where the last samples of a batch read less: the larger group decides, and no mean."""
     real.readings_s["reference"] = [4.4e-6] * 40 + [5.0e-6] * 60
     assert _device_floor.floor("profiler").value_s == pytest.approx(3.09e-6, abs=1e-15)
-    _device_floor.forget_floors()
+    forget_floors()
     real.readings_s["reference"] = [4.4e-6] * 50 + [5.0e-6] * 50
     assert _device_floor.floor("profiler").value_s == pytest.approx(2.49e-6, abs=1e-15)
 

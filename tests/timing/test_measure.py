@@ -20,9 +20,7 @@ from gpulab.device.measurement import Measurement
 from gpulab.gpus import gpu
 from gpulab.timing import Floor, _device_floor, _measure, _run, measure
 from gpulab.virtual import VirtualGpu
-from gpulab.virtual.simulator import HostCosts
 
-HOST = HostCosts()
 CYCLES_PER_US = gpu("H200").boost_clock_mhz
 
 
@@ -155,10 +153,6 @@ def test_stream_left_open(n_warmup: int) -> None:
         "`with torch.cuda.stream(s):` in it, which restores the first one"
     )
     assert torch.cuda.current_stream() == torch.cuda.default_stream()
-
-
-async def coroutine() -> None:
-    """Do nothing, later."""
 
 
 def test_progress_moves_only_before_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:

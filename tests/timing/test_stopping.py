@@ -16,18 +16,6 @@ def never() -> Sequence[float]:
     raise AssertionError("the values were looked at")
 
 
-def test_a_number_of_samples_is_kept_to() -> None:
-    """With `n_samples`, neither time nor precision ends the sampling."""
-    rule = StoppingRule(options=MeasurementOptions(n_samples=12), n_least=10)
-    assert [rule.reason(n, 5.0, never) for n in (0, 11, 12, 13)] == ["", "", *["n_samples"] * 2]
-
-
-def test_no_precision_is_claimed_before_the_least_number() -> None:
-    """Even equal values count as precise only from sample `n_least` on."""
-    assert LIMIT.reason(9, 0.0, never) == ""
-    assert LIMIT.reason(10, 0.0, lambda: [1.0] * 10) == "precision"
-
-
 def test_time_ends_what_is_not_precise_but_nothing_empty() -> None:
     """The time limit ends sampling, but only after at least one sample."""
     assert LIMIT.reason(20, 0.999, lambda: WIDE) == ""

@@ -15,6 +15,7 @@ from gpulab.timing._real_time import RealTime
 from gpulab.timing._run import MeasurementRun
 from gpulab.tracing.profiling import Records
 from gpulab.virtual import Gaps
+from tests.support.floors import forget_floors
 
 GAPS = Gaps()
 FLOOR_S = (GAPS.mark_to_work_ns + GAPS.work_to_mark_ns) * 1e-9
@@ -110,7 +111,7 @@ def test_a_driver_that_refuses_is_not_asked_again(monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "current_device", lambda: 1)
         assert _work_floor.can_record()  # each device refuses for itself
-    _device_floor.forget_floors()
+    forget_floors()
     assert _work_floor.can_record()
     monkeypatch.setattr(_work_floor, "leaves_no_trace", lambda: False)
     assert not _work_floor.can_record()
@@ -241,21 +242,6 @@ def test_a_floor_lies_between_half_a_microsecond_and_nine(
     else:
         with pytest.raises(ProfilerUnavailableError, match="do not show the work"):
             _work_floor.work_floor(calls, readings_s)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("recording")
-def test_what_goes_ahead_of_a_sample_goes_ahead_of_the_records() -> None:
-    """The floor after a cache flush is another one than with a hot cache."""
-    called: list[str] = []
-
-    def work() -> None:
-        called.append("work")
-        sleep_us(20)
-
-    found = measure(work, setup=lambda: called.append("setup"))
-    assert called.count("setup") == found.n_samples + 12
-    assert called[found.n_warmup :] == ["setup", "work"] * (found.n_samples + 12)
 
 
 @pytest.fixture

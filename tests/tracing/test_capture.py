@@ -55,6 +55,19 @@ def test_spans_of_a_two_stream_program() -> None:
     assert shown.summary().devices[0].overlap_s == 0
 
 
+@pytest.mark.usefixtures("virtual")
+def test_captured_events_are_left_out() -> None:
+    """An event recorded during a capture is reached only when the graph runs."""
+    graph, event, x = torch.cuda.CUDAGraph(), torch.cuda.Event(), torch.ones(4, device="cuda")
+
+    def work() -> None:
+        with torch.cuda.graph(graph):
+            x.relu_()
+            event.record()
+
+    assert "event" not in {span.kind for span in timeline(work, n_warmup=0).spans}
+
+
 def test_program_is_as_fast_as_without(virtual: VirtualGpu) -> None:
     """Recording a timeline takes no virtual time."""
     x = torch.ones(1024, device="cuda")

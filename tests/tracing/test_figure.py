@@ -4,16 +4,14 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from gpulab.core.errors import InvalidOptionError
-from gpulab.figures import Figure, look_of
+from gpulab.figures import Figure
 from gpulab.tracing import Timeline
 from gpulab.tracing._counters import CounterSeries
 from gpulab.tracing._figure import MAX_ARROWS, timeline_plot
-from gpulab.tracing._spans import SPAN_KINDS, Span
+from gpulab.tracing._spans import Span
 from gpulab.views.plots import timeline
 from tests.support.spans import US, host, mark, work
 
@@ -47,28 +45,6 @@ def ax() -> Axes:
 def rows(ax: Axes) -> list[str]:
     """Return the labels of the rows."""
     return [tick.get_text() for tick in ax.get_yticklabels()]
-
-
-def test_rows_from_top_to_bottom(ax: Axes) -> None:
-    """The rows are the host, the streams, and the series with their maxima."""
-    timeline_plot(SHOWN, marks_idle=False).draw(ax)
-    assert rows(ax) == ["host", "stream 0", "stream 7", "memory (≤ 1.00 KiB)"]
-    assert ax.get_ylim() == (3.5, -0.5)
-
-
-def test_series_that_repeat_the_bars_are_left_out(ax: Axes) -> None:
-    """An engine or a queue has a row only if it has two at once, memory only if it changes."""
-    assert not any("compute" in row or "queue" in row for row in series_of(SHOWN, ax))
-    other = work(120, 150, 7)
-    assert "compute (≤ 2)" in series_of(replace(SHOWN, spans=(*SHOWN.spans, other)), ax)
-    constant = CounterSeries("memory", "B", 0, (0.0, 150 * US), (512.0, 512.0))
-    assert series_of(replace(SHOWN, memory=(constant,)), ax) == []
-
-
-def series_of(record: Timeline, ax: Axes) -> list[str]:
-    """Return the labels of the rows below the lanes."""
-    timeline_plot(record, marks_idle=False).draw(ax)
-    return [row for row in rows(ax) if "≤" in row]
 
 
 def test_a_pair_of_events_has_a_row_with_what_it_reads() -> None:
@@ -145,45 +121,6 @@ def test_series_of_two_devices_are_named(ax: Axes) -> None:
     both = (work(100, 110, 0, device=1), work(105, 110, 3, device=1))
     timeline_plot(replace(SHOWN, spans=(*SHOWN.spans, *both)), marks_idle=False).draw(ax)
     assert "cuda:1 compute (≤ 2)" in rows(ax)
-
-
-def test_bars_are_spans_in_microseconds(ax: Axes) -> None:
-    """Times count from the first span, and colour and hatch show the kind."""
-    timeline(SHOWN, ax)
-    kinds = {
-        (look.colour.lower(), look.hatch): kind
-        for kind, look in zip(SPAN_KINDS, map(look_of, SPAN_KINDS), strict=True)
-    }
-    found = set()
-    for bars in ax.collections[:6]:
-        box = bars.get_paths()[0].get_extents()
-        kind = kinds[to_hex(bars.get_facecolor()[0]), bars.get_hatch()]
-        found.add((kind, round(box.x0), round(box.x1), round((box.y0 + box.y1) / 2)))
-    assert found == {
-        ("launch", 0, 10, 0),
-        ("kernel", 15, 80, 1),
-        ("event", 80, 80, 1),
-        ("wait", 30, 80, 2),
-        ("wait", 10, 90, 0),
-        ("host", 90, 91, 0),
-    }
-
-
-def test_a_name_stays_inside_its_bar() -> None:
-    """A shortened name is not wider than its bar, and not over the name of its lane."""
-    spans = (
-        host("launch", 0, 540, 1, name="cudaMemcpyAsync"),
-        work(10, 540, 0, 1, name="vectorized_elementwise"),
-        host("host", 540, 4330, 2),
-    )
-    shown = draw_timeline(Timeline(spans, "recorded", "NVIDIA H200"))
-    (ax,) = shown.canvas.axes
-    FigureCanvasAgg(shown.canvas).draw()
-    text = next(text for text in ax.texts if text.get_text().startswith("vec"))
-    left, right = (ax.transData.transform((at_us, 0))[0] for at_us in (0, 540))
-    extent = text.get_window_extent()
-    assert left < extent.x0
-    assert extent.x1 < right
 
 
 def test_arrows(ax: Axes) -> None:

@@ -42,25 +42,6 @@ def ns(span: Span) -> tuple[int, int]:
 LAUNCH = call("launch", "cudaLaunchKernel", 0, 50, 1)
 
 
-def test_zero_is_the_first_start() -> None:
-    """The timeline returns its zero, so that other readings can be shifted to it."""
-    found = Records((done(70, 90, 1),), (LAUNCH,), "measured", "NVIDIA H200")
-    spans, zero_ns = spans_of(found, [], str.upper)
-    assert zero_ns == ZERO
-    assert [(span.name, *ns(span)) for span in spans] == [
-        ("cudaLaunchKernel", 0, 50),
-        ("K", 70, 90),
-    ]
-
-
-def test_launch_and_kernel() -> None:
-    """A launch and its kernel share their number; the kernel uses the compute engine."""
-    launch, kernel = made([done(70, 90, 1)], [LAUNCH])
-    assert (launch.kind, launch.lane, launch.correlation) == ("launch", "host", 1)
-    assert (kernel.kind, kernel.lane, kernel.correlation) == ("kernel", "stream 7", 1)
-    assert (kernel.stream, kernel.device, kernel.engine) == (7, 0, "compute")
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "engine"),
     [
@@ -112,33 +93,6 @@ def test_lanes_of_two_devices() -> None:
 
 
 RECORD = call("other", "cudaEventRecord", 60, 62, 2)
-WAIT = call("other", "cudaStreamWaitEvent", 63, 65, 3)
-
-
-def test_event_is_reached_when_the_work_before_it_is_done() -> None:
-    """An event's time is the end of the work before it, or its record call if that is later."""
-    later = done(400, 500, 9)
-    event = EventNote("event", 2, (0, 7))
-    spans = made([done(70, 90, 1), later], [LAUNCH, RECORD], event)
-    (found,) = [span for span in spans if span.kind == "event"]
-    assert (found.name, found.lane, found.correlation) == ("event", "stream 7", 2)
-    assert ns(found) == (90, 90)
-    (found,) = [s for s in made([done(52, 55, 1)], [LAUNCH, RECORD], event) if s.kind == "event"]
-    assert ns(found) == (62, 62)
-    (found,) = [s for s in made([], [LAUNCH, RECORD], event) if s.kind == "event"]
-    assert ns(found) == (62, 62)
-
-
-def test_stream_waits_from_its_own_work_to_the_event() -> None:
-    """A stream's wait ends with the event, and later work of the stream comes after it."""
-    event, wait = EventNote("event", 2, (0, 7)), EventNote("wait", 3, (0, 13), awaited=2)
-    again = call("other", "cudaEventRecord", 66, 68, 4)
-    marks = (wait, event, EventNote("event", 4, (0, 13)))
-    spans = made([done(70, 90, 1)], [LAUNCH, RECORD, WAIT, again], *marks)
-    (found,) = [span for span in spans if span.kind == "wait"]
-    assert (found.name, found.lane, found.waits_for) == ("wait for event", "stream 13", 2)
-    assert ns(found) == (65, 90)
-    assert [ns(span) for span in spans if span.kind == "event"] == [(90, 90), (90, 90)]
 
 
 def test_marks_without_a_stream_are_not_drawn() -> None:

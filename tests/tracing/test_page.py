@@ -81,15 +81,6 @@ def test_words_of_the_page() -> None:
     assert floats(sent["series"][0]["times"]) == pytest.approx([0, 9])
 
 
-@pytest.mark.slow
-def test_too_many_spans_are_thinned() -> None:
-    """Many spans are thinned before sending, and the note says so."""
-    spans = tuple(work(n, n + 0.5) for n in range(10_001))
-    sent = content(replace(SHOWN, spans=spans))
-    assert len(floats(sent["start"])) == 10_000
-    assert sent["note"].startswith("10,001 spans, drawn as 10,000 bars")
-
-
 def test_every_column_is_read_by_the_script() -> None:
     """The script reads every key of the message under the same name."""
     script = Path(_page.__file__).with_name("timeline.js").read_text("utf-8")

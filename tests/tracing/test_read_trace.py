@@ -29,7 +29,15 @@ KINETO = {
         event(
             "kernel", "void at::native::exp<4>(int)", 4491094090296.001, correlation=11, stream=7
         ),
-        event("gpu_memcpy", "Memcpy DtoH", 4491094090300.0, correlation=12, stream=7, bytes=4096),
+        event(
+            "gpu_memcpy",
+            "Memcpy DtoH",
+            4491094090300.0,
+            correlation=12,
+            stream=7,
+            bytes=4096,
+            device=1,
+        ),
     ],
 }
 
@@ -50,6 +58,7 @@ def test_a_trace_of_a_real_gpu(tmp_path: Path) -> None:
     assert (kernel.name, kernel.correlation) == ("exp<4>", launch.correlation)
     assert kernel.start_s == pytest.approx(4.751e-6, abs=1e-9)
     assert (copy.kind, copy.engine, copy.size_bytes) == ("copy", "copy out", 4096)
+    assert (kernel.device, copy.device) == (0, 1)
 
 
 def test_packed_and_without_a_name(tmp_path: Path) -> None:

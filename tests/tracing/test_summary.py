@@ -60,7 +60,9 @@ def test_words_for_nothing() -> None:
     assert str(summarize([], PLACE)) == (
         "No spans on virtual NVIDIA H200: the work did nothing that leaves a trace."
     )
-    assert summarize([host("wait", 0, 4)], PLACE).lines() == [
+    waited = summarize([host("wait", 0, 4)], PLACE)
+    assert waited.finding == "No GPU did any work in 4.00 µs"
+    assert waited.lines() == [
         "4.00 µs on virtual NVIDIA H200: 1 wait.",
         "No GPU did any work.",
     ]

@@ -18,7 +18,7 @@ import gpulab
 from gpulab.core.errors import CutOffError
 from gpulab.core.torch_private import spin
 from gpulab.tracing import trials
-from gpulab.tracing.trials import Trial, WatchedWork, called, number_in, tried
+from gpulab.tracing.trials import Trial, WatchedWork, number_in, tried
 
 pytestmark = pytest.mark.usefixtures("gpu")
 
@@ -113,29 +113,6 @@ def test_trying_a_function_costs_no_virtual_time(seed: int) -> None:
         with gpulab.device.outside(), gpulab.virtual_gpu("H200", first_use=False):
             readings_s.append(run())
     assert len({*readings_s}) == 1
-
-
-def test_data_races_are_recorded() -> None:
-    """The races of a function are in its trial; a function with the missing wait has none."""
-    x = torch.zeros(8, device="cuda")
-    torch.cuda.synchronize()
-
-    def unordered(*, ordered: bool) -> object:
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            x.add_(1)
-        if ordered:
-            torch.cuda.current_stream().wait_stream(side)
-        return x.sum()
-
-    races = [
-        tried(lambda ordered=each: unordered(ordered=ordered), races=True).hazards
-        for each in (False, True)
-    ]
-    assert [[hazard.kind for hazard in each or ()] for each in races] == [
-        ["read before the write is done"],
-        [],
-    ]
 
 
 def test_inputs_that_are_made_inside_must_be_waited_for() -> None:
@@ -264,11 +241,3 @@ def test_numbers_are_read(value: Any, number: float | None, seconds: float | Non
     """A number is a real number and no truth value; a time may be the first of any pair."""
     trial = Trial(value)
     assert (trial.number, trial.seconds, number_in(value)) == (number, seconds, number)
-
-
-def test_a_function_without_a_gpu_is_only_called() -> None:
-    """``called`` returns the value or the error, and nothing is recorded."""
-    assert called(max, 1, 2) == Trial(2)
-    trial = called(int, "x")
-    assert isinstance(trial.error, ValueError)
-    assert (trial.waits, trial.launched, trial.hazards) == (None, None, None)

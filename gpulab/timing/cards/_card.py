@@ -113,8 +113,8 @@ class Card(Saved):
     --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
-    ...     found = gpulab.card(lambda fn: 1.0, seed=1, progress=False)
-    >>> found.verdict()[1].partition(":")[2]
+    ...     result = gpulab.card(lambda fn: 1.0, seed=1, progress=False)
+    >>> result.verdict()[1].partition(":")[2]
     ' it never called fn, so it timed nothing.'
     """
 
@@ -192,8 +192,8 @@ class Card(Saved):
 
     def _repr_html_(self) -> str:
         rows = map(_cells, self.entries)
-        said = "".join(f"<p>{clean(line)}</p>" for line in self.verdict())
-        return table(rows, caption=self._title, headings=_HEAD, has_row_headings=True) + said
+        sentences = "".join(f"<p>{clean(line)}</p>" for line in self.verdict())
+        return table(rows, caption=self._title, headings=_HEAD, has_row_headings=True) + sentences
 
     def verdict(self) -> tuple[str, ...]:
         """Return the card's findings, one sentence each."""

@@ -77,8 +77,8 @@ def card(
     --------
     >>> import gpulab
     >>> with gpulab.virtual_gpu("H200"):
-    ...     found = gpulab.card(lambda fn: gpulab.measure(fn).median_s, seed=1, progress=False)
-    >>> found.median_error < 0.05
+    ...     result = gpulab.card(lambda fn: gpulab.measure(fn).median_s, seed=1, progress=False)
+    >>> result.median_error < 0.05
     True
     """
     check_callable("benchmark", benchmark, _CURE)

@@ -119,8 +119,8 @@ class KinetoSession:
             raise _no_records()
         calls = sorted(map(_call, on_host), key=lambda call: call.start_ns)
         by_number = {call.correlation: call for call in calls}
-        shown = [event for event in on_device if not _is_annotation(event)]
-        return [_record(event, by_number) for event in shown], calls
+        works = [event for event in on_device if not _is_annotation(event)]
+        return [_record(event, by_number) for event in works], calls
 
 
 def is_prepared() -> bool:

@@ -1,6 +1,7 @@
 """Records of what the device did: exact on the virtual GPU, and through a fake profiler."""
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -302,12 +303,14 @@ def test_a_torch_without_cupti_says_so(fake: FakeGpu, monkeypatch: pytest.Monkey
 def test_the_profilers_messages_do_not_reach_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     """Routine messages are dropped, complaints collected, and other output passes through."""
     lines: list[str] = []
+    n_open = len([*Path("/proc/self/fd").iterdir()])
     with _cupti.collect_complaints(lines):
         os.write(2, b"USDT:2026-01-31 10:00:00 1:1 Handler.cpp:52] profiler_start\n")
         os.write(2, b"WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed\n")
         os.write(2, b"[W131 10:00:00.1 profiler_kineto.cpp:942] no session\nmine\n")
     os.write(2, b"after\n")
     assert capfd.readouterr().err == "mine\nafter\n"
+    assert len([*Path("/proc/self/fd").iterdir()]) == n_open
     assert lines == ["WARNING:2026-01-31 10:00:00 1:1 init.cpp:117] CUPTI failed"]
 
 

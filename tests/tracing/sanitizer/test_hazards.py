@@ -419,12 +419,13 @@ def test_memory_reused_while_it_is_read() -> None:
 
 
 @contextmanager
-def recording() -> Iterator[None]:
-    """Register a `record_stream` for CPU tensors that does nothing."""
+def recording() -> Iterator[list[torch.Tensor]]:
+    """Register a `record_stream` for CPU tensors that notes the tensors."""
     library = torch.library.Library("aten", "IMPL")
-    library.impl("record_stream", lambda _tensor, _stream: None, "CPU")
+    recorded: list[torch.Tensor] = []
+    library.impl("record_stream", lambda tensor, _stream: recorded.append(tensor.clone()), "CPU")
     try:
-        yield
+        yield recorded
     finally:
         library._destroy()
 
@@ -433,7 +434,7 @@ def recording() -> Iterator[None]:
 def test_real_memory_is_known_by_its_address(is_recorded: bool, expected: list[str]) -> None:  # noqa: FBT001 # pytest gives it
     """New memory at the address of a freed storage inherits the users of that storage."""
     world, arena = Fake(), bytearray(4 * N)
-    with recording(), world.checked() as found:
+    with recording() as recorded, world.checked() as found:
         side = world.cuda.Stream()
         x = torch.frombuffer(arena, dtype=torch.float32)
         with world.use(side):
@@ -443,6 +444,7 @@ def test_real_memory_is_known_by_its_address(is_recorded: bool, expected: list[s
         del x
         torch.frombuffer(arena, dtype=torch.float32).fill_(1)
     assert kinds(found) == expected
+    assert len(recorded) == is_recorded  # PyTorch's own is called, too
     if expected:
         assert "x.record_stream(s1)" in next(iter(found)).cure
 
