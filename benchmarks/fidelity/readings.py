@@ -48,8 +48,8 @@ def read(paths: Sequence[Path]) -> Recording:
         for part in _PARTS:
             first.setdefault(part, {}).update(other.get(part, {}))
     first["origins"] = [
-        {"path": path.name, **found["provenance"]}
-        for path, found in zip(paths, (first, *others), strict=True)
+        {"path": path.name, **recording["provenance"]}
+        for path, recording in zip(paths, (first, *others), strict=True)
     ]
     return dict(first)
 
@@ -81,20 +81,20 @@ def compute(gpu: str, workloads: Sequence[Workload], only: str, role: str) -> Re
     role
         Time only the workloads of this role, and no programs; empty for everything.
     """
-    found: Recording = {part: {} for part in _PARTS}
+    computed: Recording = {part: {} for part in _PARTS}
     for program in () if role else programs():
         if only in program.name:
             reads = partial(_host_of, program), partial(_device_of, program)
-            found["programs"][program.name] = _entry(gpu, program.name, *reads)
+            computed["programs"][program.name] = _entry(gpu, program.name, *reads)
     for workload in workloads:
         if only in workload.name and role in {"", workload.role}:
-            found["workloads"][workload.name] = _entry(
+            computed["workloads"][workload.name] = _entry(
                 gpu,
                 workload.name,
                 partial(_host_times, workload),
                 partial(_device_times, workload),
             )
-    return found
+    return computed
 
 
 def _entry(gpu: str, name: str, *reads: Read) -> Recording:

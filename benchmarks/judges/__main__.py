@@ -38,11 +38,11 @@ class TooLong(KeyboardInterrupt):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge changed answers, and print the false verdicts and their number."""
-    made = parser_of("benchmarks.judges", __doc__)
-    made.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
-    made.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
-    made.add_argument("--seed", type=int, default=1)
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.judges", __doc__)
+    parser.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
+    parser.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
     total: Counter[str] = Counter()
     for exercise_id in exercise_ids():
         if not exercise_id.startswith(tuple(options.exercises)):

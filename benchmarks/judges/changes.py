@@ -50,28 +50,28 @@ def changed_data(exercise_id: str, fields: Fields, truth: Any) -> Iterator[Chang
     """Yield a right answer that is data with each entry changed, and with two."""
     match fields.kind:
         case "one":
-            others: Iterator[tuple[str, object]] = ((key, key) for key in fields.keys)
+            changes: Iterator[tuple[str, object]] = ((key, key) for key in fields.keys)
         case "some":
-            others = ((f"{key} in or out", set(truth) ^ {key}) for key in fields.keys)
+            changes = ((f"{key} in or out", set(truth) ^ {key}) for key in fields.keys)
         case "number":
-            others = ((f"times {factor:g}", truth * factor) for factor in _FACTORS)
+            changes = ((f"times {factor:g}", truth * factor) for factor in _FACTORS)
         case _:
-            others = _changed_tables(fields, truth)
-    for change, answer in others:
+            changes = _changed_tables(fields, truth)
+    for change, answer in changes:
         yield Changed(exercise_id, "truth", change, answer, answer)
 
 
 def _changed_tables(fields: Fields, truth: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for key in fields.keys:
         parts = truth[key] if isinstance(truth[key], tuple) else (truth[key],)
-        for place, words in enumerate(fields.parts):
-            new = words or [factor * parts[place] for factor in _FACTORS]
+        for number, words in enumerate(fields.parts):
+            new = words or [factor * parts[number] for factor in _FACTORS]
             for word in new:
-                changed = (*parts[:place], word, *parts[place + 1 :])
+                changed = (*parts[:number], word, *parts[number + 1 :])
                 value = changed if len(changed) > 1 else changed[0]
                 yield f"{key}: {value}", {**truth, key: value}
-    for one, other in zip(fields.keys, fields.keys[1:], strict=False):
-        yield f"swap {one} and {other}", {**truth, one: truth[other], other: truth[one]}
+    for first, second in zip(fields.keys, fields.keys[1:], strict=False):
+        yield f"swap {first} and {second}", {**truth, first: truth[second], second: truth[first]}
 
 
 def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:

@@ -93,13 +93,13 @@ def _changed(sample: "SampleInput", seed: str) -> "SampleInput":
         copied = item.detach().clone().contiguous()
         flat = copied.view(-1)
         for _ in range(min(_N_CHANGED, flat.numel())):
-            place = chosen.randrange(flat.numel())
+            index = chosen.randrange(flat.numel())
             if copied.is_floating_point() or copied.is_complex():
-                flat[place] = chosen.choice(_FLOATS)
+                flat[index] = chosen.choice(_FLOATS)
             elif copied.dtype == torch.bool:
-                flat[place] = not flat[place]
+                flat[index] = not flat[index]
             else:
-                flat[place] = chosen.choice(_INTEGERS)
+                flat[index] = chosen.choice(_INTEGERS)
         return copied.requires_grad_(item.requires_grad)
 
     return mapped(sample, change)
@@ -128,14 +128,14 @@ def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInp
     if isinstance(refusal, NotCalledError):
         return "same", ""
     try:
-        found = on_virtual(call, sample)
+        result = on_virtual(call, sample)
     except Exception:  # noqa: BLE001 # an error invents no value
         return ("refused" if refusal is None else "both refuse"), ""
     if refusal is None:
-        difference = _invented(found, expected)
-        if not difference or _is_rounded(found, expected, call, sample, dtype):
+        difference = _invented(result, expected)
+        if not difference or _is_rounded(result, expected, call, sample, dtype):
             return "same", ""
-    elif _is_nan(found):
+    elif _is_nan(result):
         return "same", ""
     else:
         difference = f"a value, not {type(refusal).__name__}: {refusal}"
@@ -148,17 +148,17 @@ def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInp
 
 
 def _is_rounded(
-    found: object, expected: object, call: Call, sample: "SampleInput", dtype: torch.dtype
+    result: object, expected: object, call: Call, sample: "SampleInput", dtype: torch.dtype
 ) -> bool:
     """Return whether another precision of the CPU explains the difference."""
     if dtype in TOLERANCES:
         # CUDA sums half precision in float32, which rounds and overflows less.
         wide, error = on_cpu(call, _as_types(sample, dict.fromkeys(TOLERANCES, torch.float32)), 0)
-        return error is None and not _invented(found, _cast(wide, dtype))
+        return error is None and not _invented(result, _cast(wide, dtype))
     if dtype in _WIDER:
         # What is left of terms that nearly cancel; the CPU itself finds another number.
         wide, error = on_cpu(call, _as_types(sample, _WIDER), 0)
-        return error is None and not _invented(found, expected, wide)
+        return error is None and not _invented(result, expected, wide)
     return False
 
 
@@ -167,7 +167,7 @@ def _is_nan(value: object) -> bool:
     return bool(leaves) and all(bool(item.isnan().all()) for item in leaves)
 
 
-def _invented(found: object, expected: object, wide: object = None) -> str:
+def _invented(result: object, expected: object, wide: object = None) -> str:
     """Return the first value that is neither nan nor the CPU's, or an empty text.
 
     Numbers that the CPU itself finds otherwise in ``wide``, its results in double precision, do
@@ -175,7 +175,7 @@ def _invented(found: object, expected: object, wide: object = None) -> str:
     """
     leaves = pytree.tree_leaves(expected)
     others = leaves if wide is None else pytree.tree_leaves(wide)
-    for ours, theirs, exact in zip(pytree.tree_leaves(found), leaves, others, strict=True):
+    for ours, theirs, exact in zip(pytree.tree_leaves(result), leaves, others, strict=True):
         if not isinstance(theirs, torch.Tensor) or theirs.layout is not torch.strided:
             continue
         if ours.shape != theirs.shape:

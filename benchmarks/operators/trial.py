@@ -155,8 +155,8 @@ def _fills_out(info: "OpInfo", sample: "SampleInput", out: object, dtype: torch.
 
 
 def _backward(op: Operator, sample: "SampleInput") -> object:
-    given = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    leaves = [item for item in given if isinstance(item, torch.Tensor) and item.requires_grad]
+    arguments = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    leaves = [item for item in arguments if isinstance(item, torch.Tensor) and item.requires_grad]
     out = op(sample.input, *sample.args, **sample.kwargs)
     if sample.output_process_fn_grad is not None:
         out = sample.output_process_fn_grad(out)
@@ -184,7 +184,7 @@ def _compared(  # noqa: PLR0911 # one for each kind of outcome
     if isinstance(refusal, NotCalledError):
         return "same", ""
     try:
-        found = on_virtual(call, sample)
+        result = on_virtual(call, sample)
     except NotModelledError as error:
         return "refused", str(error)
     except Exception as error:  # noqa: BLE001 # any error is an outcome
@@ -194,7 +194,7 @@ def _compared(  # noqa: PLR0911 # one for each kind of outcome
         return "both refuse", ""  # a GPU may do what a CPU does not
     if info.name in UNWRITTEN:
         return "random", ""
-    difference = _difference(found, expected, dtype)
+    difference = _difference(result, expected, dtype)
     if not difference:
         return "same", ""
     is_drawn = is_random(info, call, sample, expected)
@@ -252,9 +252,9 @@ def _fetched(value: object) -> object:
     return pytree.tree_map_only(torch.Tensor, fetch, value)
 
 
-def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
+def _difference(result: object, expected: object, dtype: torch.dtype) -> str:
     """Return how two results differ, or an empty text if they agree."""
-    ours, theirs = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    ours, theirs = pytree.tree_leaves(result), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
     near = TOLERANCES.get(dtype, _EXACT)
@@ -280,8 +280,8 @@ def is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: objec
     code = getattr(info.op, "__code__", None)
     if code is not None and "wrapper_set_seed" in code.co_names:
         return True
-    others = (on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
-    return any(_difference(other, expected, torch.float32) for other in others)
+    results = (on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
+    return any(_difference(result, expected, torch.float32) for result in results)
 
 
 def described(sample: "SampleInput") -> str:

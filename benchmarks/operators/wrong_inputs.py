@@ -117,12 +117,12 @@ def _of_operator(info: "OpInfo") -> Iterator[WrongCall]:
     if info.error_inputs_func is None:
         return
     key = f"database|{_name(info)}"
-    for number, given in enumerate(_made(info.error_inputs("cuda"), key)):
-        if isinstance(given, WrongCall):
-            yield given
+    for number, error_input in enumerate(_made(info.error_inputs("cuda"), key)):
+        if isinstance(error_input, WrongCall):
+            yield error_input
             continue
-        work = _of_sample(info, given.sample_input)
-        yield WrongCall(f"{key}|{number}", work, given.error_type, given.error_regex)
+        work = _of_sample(info, error_input.sample_input)
+        yield WrongCall(f"{key}|{number}", work, error_input.error_type, error_input.error_regex)
 
 
 def _of_types(info: "OpInfo") -> Iterator[WrongCall]:
@@ -141,16 +141,16 @@ def _of_types(info: "OpInfo") -> Iterator[WrongCall]:
 
 def _of_module(info: "ModuleInfo") -> Iterator[WrongCall]:
     name = info.module_cls.__name__
-    given = info.module_error_inputs_func(
+    error_inputs = info.module_error_inputs_func(
         info, device="cuda", dtype=torch.float32, requires_grad=False, training=True
     )
-    for number, each in enumerate(given):
+    for number, each in enumerate(error_inputs):
         work = partial(_run_module, info, each.module_error_input)
         yield WrongCall(f"modules|{name}|{number}", work, each.error_type, each.error_regex)
 
 
-def _run_module(info: "ModuleInfo", given: "ModuleInput") -> object:
-    making, calling = given.constructor_input, given.forward_input
+def _run_module(info: "ModuleInfo", module_input: "ModuleInput") -> object:
+    making, calling = module_input.constructor_input, module_input.forward_input
     layer = info.module_cls(*making.args, **making.kwargs).to("cuda")
     return layer(*calling.args, **calling.kwargs)
 
