@@ -1,21 +1,19 @@
 """Time the virtual GPU as the recordings timed a real one: kernels, events and the host."""
 
 import json
-import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
 import gpulab
 from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.common.time_limit import at_most
 from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.workload import Workload
 from gpulab.core.errors import NoValuesError
@@ -258,22 +256,3 @@ def _spin(cycles: int = _SPIN_CYCLES) -> None:
 
 def _us(duration_s: float) -> float:
     return round(duration_s * _US_PER_S, 4)
-
-
-@contextmanager
-def at_most(limit_s: float) -> Iterator[None]:
-    """Raise ``TimeoutError`` in the block if it takes longer on the host than a limit.
-
-    The alarm counts real time, also under the virtual clock.
-    """
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"it took longer than {limit_s:.0f} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

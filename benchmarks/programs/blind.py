@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.common.device_records import busy_us, duration_us, profiled
-from benchmarks.fidelity.readings import at_most
+from benchmarks.common.time_limit import at_most
 from benchmarks.programs.whole_models import draw, step_of
 from gpulab import device
 
