@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.common.markdown import percent, put_between_markers, table
+from benchmarks.common.markdown import percent, print_or_write, table
 from gpulab import gpus, recordings
 from gpulab.roofline._kernel_model import predict_by_kernels
 from gpulab.views.explorers._sources import FAMILIES
@@ -36,10 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ("extrapolated", FIDELITY_PAGE): extrapolated(compared()),
     }
     for (name, page), text in texts.items():
-        if options.write:
-            put_between_markers(page, name, text)
-        else:
-            print(text, end="\n\n")
+        print_or_write(text, page if options.write else None, name)
 
 
 def side_by_side() -> str:

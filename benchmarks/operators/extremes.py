@@ -6,14 +6,14 @@ CPU refuses values, e.g. an index out of range, the virtual GPU raises an error,
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch.utils import _pytree as pytree
 
-from benchmarks.operators.outcomes import KINDS, Outcome
+from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import (
     OTHER_ON_GPU,
     TOLERANCES,
@@ -36,6 +36,7 @@ _FLOATS = (0.0, -1.0, 1e30, -1e30, 1e-30, math.inf, -math.inf, math.nan)
 _INTEGERS = (0, -1, 7, 50, -50)
 _N_CHANGED = 3  # elements of each tensor
 _SEEDS = (0, 1)
+_FORMS = ("forward", "backward")
 _NEAR = 1e-3
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 # PyTorch's CPU code checks these values; its CUDA code does not, so that the host need not wait.
@@ -67,17 +68,20 @@ def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     if info.name in _CHECKED_ON_CPU_ALONE | _ENDS_THE_PROCESS:
         return []
 
-    def compare(form: str, call: Call, sample: "SampleInput", number: int) -> Compared:
-        if form not in {"forward", "backward"}:
-            return "same", ""
-        changed = (_changed(sample, f"{seed} {number}") for seed in _SEEDS)
-        compared = [_compared(info, dtype, call, each) for each in changed]
-        return max(compared, key=lambda each: KINDS.index(each[0]))
+    def compare(form: str, call: Call, samples: "Sequence[SampleInput]") -> list[Compared]:
+        if form not in _FORMS:
+            return []
+        changed = [
+            _changed(sample, f"{seed} {number}")
+            for number, sample in enumerate(samples)
+            for seed in _SEEDS
+        ]
+        pairs = zip(changed, on_virtual(call, changed), strict=True)
+        return [_compared(info, dtype, call, *pair) for pair in pairs]
 
     return [
         replace(outcome, form=f"extreme {outcome.form}")
         for outcome in worst_of_each_form(info, dtype, n_samples, compare)
-        if outcome.form in {"forward", "backward"}
     ]
 
 
@@ -123,13 +127,13 @@ def _cast(results: object, dtype: torch.dtype) -> object:
     return pytree.tree_map_only(torch.Tensor, cast, results)
 
 
-def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInput") -> Compared:
+def _compared(
+    info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInput", result: object
+) -> Compared:
     expected, refusal = on_cpu(call, sample, 0)
     if isinstance(refusal, NotCalledError):
         return "same", ""
-    try:
-        result = on_virtual(call, sample)
-    except Exception:  # noqa: BLE001 # an error invents no value
+    if isinstance(result, Exception):  # an error invents no value
         return ("refused" if refusal is None else "both refuse"), ""
     if refusal is None:
         difference = _invented(result, expected)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import gpulab
-from benchmarks.operators.database import operators
+from benchmarks.operators.database import full_name, operators
 from benchmarks.operators.wrong_calls import WRITTEN, names_on, wrong_calls
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _modules() -> list["ModuleInfo"]:
 def _of_operator(info: "OpInfo") -> Iterator[WrongCall]:
     if info.error_inputs_func is None:
         return
-    key = f"database|{_name(info)}"
+    key = f"database|{full_name(info)}"
     for number, error_input in enumerate(_made(info.error_inputs("cuda"), key)):
         if isinstance(error_input, WrongCall):
             yield error_input
@@ -127,7 +127,7 @@ def _of_operator(info: "OpInfo") -> Iterator[WrongCall]:
 
 def _of_types(info: "OpInfo") -> Iterator[WrongCall]:
     for name in TYPES:
-        key = f"types|{_name(info)}|{name}"
+        key = f"types|{full_name(info)}|{name}"
         n_made = 0
         for sample in _made(info.sample_inputs("cuda", getattr(torch, name)), key):
             if isinstance(sample, WrongCall):
@@ -163,10 +163,6 @@ def _of_sample(info: "OpInfo", sample: "SampleInput") -> Work:
         return out
 
     return work
-
-
-def _name(info: "OpInfo") -> str:
-    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
 def _made(samples: Iterable[Any], key: str) -> Iterator[Any]:
