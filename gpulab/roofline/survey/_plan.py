@@ -13,6 +13,7 @@ from gpulab.core.errors import RecordingError
 from gpulab.core.requirements import FLAG, PATH, POSITIVE, NameOf, items_of
 from gpulab.core.units import counted, format_time
 from gpulab.gpus.provenance import device_label
+from gpulab.timing import MeasurementOptions
 from gpulab.workloads import WORKLOADS, Workload
 from gpulab.workloads.sweeps import FileContents, Point, Task, read_recording
 
@@ -28,7 +29,7 @@ _N_ALL = 99
 _SMALLER = (16, 4)
 _OTHER_TYPES = ("float16", "float64")
 _MOST_COPIED_BYTES = 1 << 30
-EFFORT = {"precision": 0.02, "max_time_s": 0.2}  # of one point
+EFFORT = MeasurementOptions(precision=0.02, max_time_s=0.2)
 # An H100 and its host took 345 s for 2,817 points, and 5 s for the ceilings.
 _POINT_S, _CEILINGS_S = 0.12, 5.0
 _PER_MINUTE_S = 60

@@ -161,7 +161,7 @@ class _Survey:
             return TOO_LONG
         self._running.task_started(task)
         # take does not raise, so sizes that do not fit do not end the survey.
-        point = take(task, **EFFORT)
+        point = take(task, precision=EFFORT.precision, max_time_s=EFFORT.max_time_s)
         if not point.ok:
             self._gpu_failure = _gpu_failure()
         if not self._gpu_failure:
