@@ -44,20 +44,20 @@ _CLAIM = re.compile(r'exercises\.claim\(\s*"([^"]+)"')
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    made = parser_of("benchmarks.instructor_answers", __doc__)
-    commands = made.add_subparsers(required=True)
+    parser = parser_of("benchmarks.instructor_answers", __doc__)
+    commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="run lessons and save the outcomes of predictions")
     run.add_argument("lessons", nargs="*", help="such as 03 08b case-01 (default: all)")
     run.set_defaults(command="benchmarks.instructor_answers:run_lessons")
     write = commands.add_parser("write", help="write the page")
     write.set_defaults(command="benchmarks.instructor_answers:write_page")
-    call_command(made, arguments)
+    call_command(parser, arguments)
 
 
 def kept() -> dict[str, list[list[str]]]:
     """Return the questions of each lesson with their saved outcomes."""
-    found: dict[str, list[list[str]]] = json.loads(OUTCOMES.read_text("utf-8"))
-    return found
+    outcomes: dict[str, list[list[str]]] = json.loads(OUTCOMES.read_text("utf-8"))
+    return outcomes
 
 
 def write_page() -> None:
@@ -84,11 +84,11 @@ def outcomes_of(cells: Sequence[Any]) -> list[list[str]]:
         names = _COMPARED.findall(cell.source) if cell.cell_type == "code" else []
         if names:
             texts = (str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
-            found = _OUTCOME.findall("\n".join(texts))
+            cell_outcomes = _OUTCOME.findall("\n".join(texts))
             # A cell that compares two guesses shows the outcomes in the order of its lines.
             outcomes += [
                 [question_of(name).question, " ".join(outcome.split())]
-                for name, outcome in zip(names, found, strict=False)
+                for name, outcome in zip(names, cell_outcomes, strict=False)
             ]
     return outcomes
 
@@ -120,13 +120,13 @@ def _parts(source: Path, outcomes: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _solutions(codes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each solution with the exercise that checks it, in the same cell or a later one."""
-    for place, code in enumerate(codes):
-        found = [match[0] for match in SOLUTION.finditer(code)]
-        if found:
-            after = (name for later in codes[place:] for name in _CHECK.findall(later))
-            lines = "\n".join(found).split("\n")
-            kept = [line for line in lines if not line.strip().startswith("### ")]
-            yield next(after), "\n".join(kept).strip("\n")
+    for number, code in enumerate(codes):
+        blocks = [match[0] for match in SOLUTION.finditer(code)]
+        if blocks:
+            after = (name for later in codes[number:] for name in _CHECK.findall(later))
+            lines = "\n".join(blocks).split("\n")
+            solution_lines = [line for line in lines if not line.strip().startswith("### ")]
+            yield next(after), "\n".join(solution_lines).strip("\n")
 
 
 def _gpus() -> list[str]:

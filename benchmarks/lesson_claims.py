@@ -57,12 +57,14 @@ print({_MARK!r} + json.dumps({{
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the lessons, or take the values of a GPU; print a table, and write the file."""
-    made = parser_of("benchmarks.lesson_claims", __doc__)
-    made.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
-    made.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
-    made.add_argument("--take", type=Path, help="save the values in a file that --gpu has written")
-    made.add_argument("--out", type=Path, default=SAVED, help="file of all values")
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.lesson_claims", __doc__)
+    parser.add_argument("lessons", nargs="*", help="such as 03 05 case-01; default: all")
+    parser.add_argument("--gpu", type=Path, help="run on the CUDA GPU, and write this file")
+    parser.add_argument(
+        "--take", type=Path, help="save the values in a file that --gpu has written"
+    )
+    parser.add_argument("--out", type=Path, default=SAVED, help="file of all values")
+    options = parser.parse_args(arguments)
     if options.gpu is not None:
         record_gpu(options.gpu, tuple(options.lessons))
         return
@@ -150,8 +152,8 @@ def values_of(source: Path) -> dict[str, Any]:
 def values_in(notebook: "NotebookNode") -> dict[str, Any]:
     """Return what the last cell of a notebook, :data:`LAST_CELL`, has printed."""
     text: str = notebook.cells[-1].outputs[-1].text
-    given: dict[str, Any] = json.loads(text.removeprefix(_MARK))
-    return given
+    values: dict[str, Any] = json.loads(text.removeprefix(_MARK))
+    return values
 
 
 def changed(values: Mapping[str, Any], saved: Mapping[str, Any]) -> list[str]:
@@ -167,9 +169,9 @@ def changed(values: Mapping[str, Any], saved: Mapping[str, Any]) -> list[str]:
     """
     lines = []
     for name, value in values.items():
-        kept = saved.get(name, {})
-        if not kept.get("times_cpu", False):
-            expected = kept.get("virtual")
+        claim = saved.get(name, {})
+        if not claim.get("times_cpu", False):
+            expected = claim.get("virtual")
             if not _is_near(value, expected):
                 lines.append(f"{name}: {value!s} now, {expected!s} saved")
     return lines
@@ -189,10 +191,10 @@ def merge(claims: dict[str, Any], run: Mapping[str, Any]) -> None:
 
 def rows(run: Mapping[str, Any]) -> list[str]:
     """Return a line for each value, each exercise that is not right, and each error."""
-    place = f"{run['name']}, {run['source']}"
-    made = [f"{name:<32}{value!s:<24}{place}" for name, value in run["values"].items()]
+    gpu = f"{run['name']}, {run['source']}"
+    lines = [f"{name:<32}{value!s:<24}{gpu}" for name, value in run["values"].items()]
     wrong = [f"{name:<32}NOT RIGHT" for name in run.get("not_right", ())]
-    return [*made, *wrong, *(f"ERROR: {error}" for error in run.get("errors", ()))]
+    return [*lines, *wrong, *(f"ERROR: {error}" for error in run.get("errors", ()))]
 
 
 def side_by_side(claims: Mapping[str, Any], lessons: tuple[str, ...]) -> list[str]:

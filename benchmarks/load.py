@@ -40,8 +40,8 @@ MIB = 1 << 20
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    made = parser_of("benchmarks.load", __doc__)
-    commands = made.add_subparsers(required=True)
+    parser = parser_of("benchmarks.load", __doc__)
+    commands = parser.add_subparsers(required=True)
     kernels = commands.add_parser("kernels", help="run a lesson in many kernels at once")
     kernels.add_argument("n", type=int, nargs="?", default=8, help="kernels (default: 8)")
     kernels.add_argument("--lesson", default="07", help="number of the lesson (default: 07)")
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     each = commands.add_parser("lessons", help="run each lesson in its own kernel")
     each.add_argument("numbers", nargs="*", help="such as 01 08b (default: all)")
     each.set_defaults(command="benchmarks.load:run_lessons")
-    call_command(made, arguments)
+    call_command(parser, arguments)
 
 
 def run_kernels(n: int, lesson: str) -> None:
@@ -110,12 +110,12 @@ async def _kernels(n: int, number: str) -> None:
 
     async with AsyncExitStack() as opened:
         folder = opened.enter_context(TemporaryDirectory(prefix="gpulab-load-"))
-        found = await asyncio.gather(*(run_one() for _ in range(n)))
+        ran = await asyncio.gather(*(run_one() for _ in range(n)))
         needed_mib = before_mib - psutil.virtual_memory().available / MIB
         # While all kernels exist: shared memory is divided among them, as it is in a class.
-        memories = [Memory.of(process) for process, _, _ in found]
-    errors = [error for _, error, _ in found if error]
-    times_s = [time_s for _, _, time_s in found]
+        memories = [Memory.of(process) for process, _, _ in ran]
+    errors = [error for _, error, _ in ran if error]
+    times_s = [time_s for _, _, time_s in ran]
     print(f"{lesson.stem} in {n} kernels at once, {os.cpu_count()} cores: {len(errors)} failed")
     print(*sorted(set(errors)), sep="\n", end="\n" if errors else "")
     print(f"time of a lesson: median {statistics.median(times_s):.0f} s, all {max(times_s):.0f} s")

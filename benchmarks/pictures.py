@@ -77,13 +77,13 @@ SHOTS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Take the pictures of these names, all if there is none."""
-    made = parser_of("benchmarks.pictures", __doc__)
-    made.add_argument("names", nargs="*", help="only these, such as timeline or machine")
-    made.add_argument("--out", type=Path, default=IMAGES, help="where they go")
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.pictures", __doc__)
+    parser.add_argument("names", nargs="*", help="only these, such as timeline or machine")
+    parser.add_argument("--out", type=Path, default=IMAGES, help="where they go")
+    options = parser.parse_args(arguments)
     with (
-        tempfile.TemporaryDirectory() as place,
-        jupyter(Path(place)) as address,
+        tempfile.TemporaryDirectory() as folder,
+        jupyter(Path(folder)) as address,
         chromium() as page,
     ):
         for name in options.names or SHOTS:

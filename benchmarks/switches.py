@@ -86,9 +86,9 @@ def _error(call: Callable[[], Any], *, mode: bool) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make all calls, and write what PyTorch says to each."""
-    made = parser_of("benchmarks.switches", __doc__)
-    made.add_argument("out", type=Path, help="file of answers")
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.switches", __doc__)
+    parser.add_argument("out", type=Path, help="file of answers")
+    options = parser.parse_args(arguments)
     with gpu_in_use(virtual=not torch.cuda.is_available()):
         answers = {
             name: {"call": call["call"], **alerts(call["call"] or "")}

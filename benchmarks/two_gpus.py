@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.folders import ROOT
-from benchmarks.common.markdown import percent, put_between_markers, table
+from benchmarks.common.markdown import percent, print_or_write, table
 from gpulab import gpus, recordings
 from gpulab.roofline._kernel_model import predict_by_kernels
 from gpulab.views.explorers._sources import FAMILIES
@@ -28,18 +28,15 @@ RECORDINGS_PAGE, FIDELITY_PAGE = ROOT / "docs" / "recordings.md", ROOT / "docs" 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print both tables, or put them into their pages."""
-    made = parser_of("benchmarks.two_gpus", __doc__)
-    made.add_argument("--write", action="store_true", help="put the tables into the pages")
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.two_gpus", __doc__)
+    parser.add_argument("--write", action="store_true", help="put the tables into the pages")
+    options = parser.parse_args(arguments)
     texts = {
         ("two-gpus", RECORDINGS_PAGE): side_by_side(),
         ("extrapolated", FIDELITY_PAGE): extrapolated(compared()),
     }
     for (name, page), text in texts.items():
-        if options.write:
-            put_between_markers(page, name, text)
-        else:
-            print(text, end="\n\n")
+        print_or_write(text, page if options.write else None, name)
 
 
 def side_by_side() -> str:
@@ -95,14 +92,14 @@ def with_errors(times_s: Sequence[tuple[str, float, float, float, float]]) -> pd
     The error of the ratio between both GPUs is that of the rules between two data sheets.
     """
     columns = ("workload", "fitted_s", "other_s", "virtual_fitted_s", "virtual_other_s")
-    found = pd.DataFrame(times_s, columns=columns)
+    times = pd.DataFrame(times_s, columns=columns)
     family_of = {name: family for family, names in FAMILIES for name in names}
-    return found.assign(
-        family=found["workload"].map(family_of),
-        recorded=found["other_s"] / found["fitted_s"],
-        virtual=found["virtual_other_s"] / found["virtual_fitted_s"],
-        error=found["virtual_other_s"] / found["other_s"] - 1,
-        fitted_error=found["virtual_fitted_s"] / found["fitted_s"] - 1,
+    return times.assign(
+        family=times["workload"].map(family_of),
+        recorded=times["other_s"] / times["fitted_s"],
+        virtual=times["virtual_other_s"] / times["virtual_fitted_s"],
+        error=times["virtual_other_s"] / times["other_s"] - 1,
+        fitted_error=times["virtual_fitted_s"] / times["fitted_s"] - 1,
         ratio_error=lambda rows: rows["virtual"] / rows["recorded"] - 1,
     )
 
@@ -115,9 +112,9 @@ def _timed(name: str) -> dict[str, Point]:
     }
 
 
-def extrapolated(found: pd.DataFrame) -> str:
+def extrapolated(times: pd.DataFrame) -> str:
     """Return a table of the errors of each family of workloads, and of all."""
-    groups = [("all", found), *found.groupby("family", sort=False)]
+    groups = [("all", times), *times.groupby("family", sort=False)]
     rows = [
         [
             str(family),

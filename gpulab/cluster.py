@@ -200,10 +200,10 @@ def _start_cluster(gpus: list[str | None], dashboard_port: int | None, stack: Ex
     except TimeoutError as error:
         log.seek(0)
         # The last line of a traceback is the error; the rest would bury it.
-        said = (log.read().strip().splitlines() or ["it said nothing"])[-1]
+        last_line = (log.read().strip().splitlines() or ["it said nothing"])[-1]
         raise NoGpuError(
             f"not all of {len(gpus)} workers came within {_START_S} s, and the last line of what "
-            f"they said is: {said}; sweep without executor= to see what fails"
+            f"they said is: {last_line}; sweep without executor= to see what fails"
         ) from error
     return client
 

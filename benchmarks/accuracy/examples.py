@@ -124,12 +124,12 @@ EXAMPLES: dict[str, Example] = {
 def run(out: Path, write: Path | None, *, virtual: bool) -> None:
     """Measure every example on the GPU in use, and print the table or put it into a page."""
     with gpu_in_use(virtual=virtual):
-        found: dict[str, Any] = {"provenance": provenance()}
+        results: dict[str, Any] = {"provenance": provenance()}
         for example in EXAMPLES.values():
-            found[example.__name__] = said = compared(example)
-            print(f"{example.__name__}: {said}", flush=True)
-            out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print_or_write(as_markdown(found), write, "anything")
+            results[example.__name__] = row = compared(example)
+            print(f"{example.__name__}: {row}", flush=True)
+            out.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+    print_or_write(as_markdown(results), write, "anything")
 
 
 def compared(example: Example) -> dict[str, Any]:
@@ -145,26 +145,26 @@ def compared(example: Example) -> dict[str, Any]:
             after = referee.read(READ)
     except Exception as error:  # noqa: BLE001 # the other examples go on
         return {"error": described(error)}
-    said = judged(tool, answer, before, after)
-    return said | {"n_records": after.n_records, "wall_s": round(wall_s, 4)}
+    row = judged(tool, answer, before, after)
+    return row | {"n_records": after.n_records, "wall_s": round(wall_s, 4)}
 
 
-def as_markdown(found: dict[str, Any]) -> str:
+def as_markdown(results: dict[str, Any]) -> str:
     """Return the table of all examples, and where its figures come from."""
     rows = [
-        _cells(title, found.get(example.__name__, {"error": "not run"}))
+        _cells(title, results.get(example.__name__, {"error": "not run"}))
         for title, example in EXAMPLES.items()
     ]
-    return "\n".join([*table(_HEAD, rows), "", source(found["provenance"])])
+    return "\n".join([*table(_HEAD, rows), "", source(results["provenance"])])
 
 
-def _cells(title: str, said: dict[str, Any]) -> list[str]:
-    if "error" in said:
-        return [title, "", f"no answer: {said['error']}", ""]
-    interval = f"[{said['low_us']:.2f}, {said['high_us']:.2f}]"
+def _cells(title: str, row: dict[str, Any]) -> list[str]:
+    if "error" in row:
+        return [title, "", f"no answer: {row['error']}", ""]
+    interval = f"[{row['low_us']:.2f}, {row['high_us']:.2f}]"
     return [
         title,
-        str(said["n_records"]),
-        f"{said['us']:.2f} µs {interval}",
-        f"{said['referee_us']:.2f} µs",
+        str(row["n_records"]),
+        f"{row['us']:.2f} µs {interval}",
+        f"{row['referee_us']:.2f} µs",
     ]

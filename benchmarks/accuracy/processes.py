@@ -43,8 +43,8 @@ def medians_of_processes(n_processes: int, *, virtual: bool, limit_s: float) -> 
         "n_processes": len(medians),
         "medians_us": by_way,
         "variation_percent": {
-            way: {name: variation(values) for name, values in found.items()}
-            for way, found in by_way.items()
+            way: {name: variation(values) for name, values in by_case.items()}
+            for way, by_case in by_way.items()
         },
     }
 
@@ -59,16 +59,16 @@ def variation(values: list[float]) -> float | None:
 def _batch(n_processes: int, *, virtual: bool) -> list[Medians]:
     # Wait for all of them before the first is timed: loading keeps host and GPU busy.
     all_are_ready, turn = _SPAWN.Barrier(n_processes), _SPAWN.Lock()
-    given = (all_are_ready, turn, virtual)
-    with _SPAWN.Pool(n_processes, _keep, given, maxtasksperchild=1) as pool:
+    shared = (all_are_ready, turn, virtual)
+    with _SPAWN.Pool(n_processes, _keep, shared, maxtasksperchild=1) as pool:
         return pool.map(_medians, range(n_processes), chunksize=1)
 
 
 _given: list[Any] = []  # of a process of the pool
 
 
-def _keep(*given: object) -> None:
-    _given[:] = given
+def _keep(*shared: object) -> None:
+    _given[:] = shared
 
 
 def _medians(_number: int) -> Medians:

@@ -56,16 +56,16 @@ def answers(results: Record) -> pd.DataFrame:
                 about = {"tool": name, "is_hot": tool["state"] == "hot", "clean_us": clean_us}
                 nothing = {"low_us": math.nan, "high_us": math.nan}
                 rows.append({**about, "n_records": case["n_records"], **nothing, **answer})
-    found = pd.DataFrame(rows)
-    found["error_us"] = found["us"] - found["referee_us"]
-    found["error"] = found["error_us"] / found["referee_us"]
-    found["recorded_error"] = found["us"] / found["recorded_us"] - 1
-    found["clean_error"] = found["us"] / found["clean_us"] - 1
-    return found
+    frame = pd.DataFrame(rows)
+    frame["error_us"] = frame["us"] - frame["referee_us"]
+    frame["error"] = frame["error_us"] / frame["referee_us"]
+    frame["recorded_error"] = frame["us"] / frame["recorded_us"] - 1
+    frame["clean_error"] = frame["us"] / frame["clean_us"] - 1
+    return frame
 
 
-def _of(found: pd.DataFrame, name: str = DEFAULT) -> pd.DataFrame:
-    return found[found["tool"] == name]
+def _of(answered: pd.DataFrame, name: str = DEFAULT) -> pd.DataFrame:
+    return answered[answered["tool"] == name]
 
 
 def coverage(of_tool: pd.DataFrame) -> str:
@@ -97,7 +97,7 @@ def print_goals(results: Path) -> None:
 
 def report(results: Record, image: str) -> Iterator[str]:
     """Yield the lines of the report."""
-    found = answers(results)
+    answered = answers(results)
     times_us = [case["read_us"][1] for case in results["cases"] if "read_us" in case]
     shortest, longest = _time(min(times_us)), _time(max(times_us))
     n_cases = sum("answers" in case for case in results["cases"])
@@ -107,12 +107,12 @@ def report(results: Record, image: str) -> Iterator[str]:
         "after it with the cache in the same state."
     )
     yield ""
-    yield f"![{_alt(found)}]({image})"
+    yield f"![{_alt(answered)}]({image})"
     yield ""
     for title, is_hot in (("cold cache", False), ("warm cache", True)):
-        yield from _tools_table(title, found[found["is_hot"] == is_hot])
+        yield from _tools_table(title, answered[answered["is_hot"] == is_hot])
         yield ""
-    own = _of(found)
+    own = _of(answered)
     if not own.empty:
         head = ["goal of `gpulab.measure`", "measured"]
         yield from table(head, list(goals(results, own)), n_names=2)
@@ -123,11 +123,11 @@ def report(results: Record, image: str) -> Iterator[str]:
     yield f"{source(results['provenance'])} `{command}` made this part."
 
 
-def _tools_table(title: str, found: pd.DataFrame) -> list[str]:
-    is_clean = not found["is_hot"].any()
+def _tools_table(title: str, answered: pd.DataFrame) -> list[str]:
+    is_clean = not answered["is_hot"].any()
     head = [title, *_COLUMNS, *(["against a clean cold cache"] if is_clean else [])]
     # The best tool comes first, whoever made it.
-    tools = [group for _, group in found.groupby("tool", sort=False)]
+    tools = [group for _, group in answered.groupby("tool", sort=False)]
     tools.sort(key=lambda group: group["error"].abs().median())
     return table(head, [_cells(group, is_clean=is_clean) for group in tools])
 
@@ -192,9 +192,9 @@ def _notes(results: Record, own: pd.DataFrame) -> Iterator[str]:
     if left_out:
         yield f"{left_out} more workloads were left out because the time was up."
     for name in results["tools"]:
-        said = [case.get("answers", {}).get(name, {}) for case in results["cases"]]
-        failed = [answer["error"] for answer in said if "error" in answer]
-        if 0 < len(failed) < sum(map(bool, said)):
+        tool_answers = [case.get("answers", {}).get(name, {}) for case in results["cases"]]
+        failed = [answer["error"] for answer in tool_answers if "error" in answer]
+        if 0 < len(failed) < sum(map(bool, tool_answers)):
             first = failed[0]
             yield f"{name} gave no answer for {len(failed)} workloads. The first error: {first}."
     not_run = results.get("not_run", {})
@@ -219,11 +219,11 @@ def _by_kernels(own: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def _alt(found: pd.DataFrame) -> str:
+def _alt(answered: pd.DataFrame) -> str:
     parts = [
-        f"{label} {_percent(_of(found, name)['error'].abs().median())}"
+        f"{label} {_percent(_of(answered, name)['error'].abs().median())}"
         for name, label, _, _ in _SHOWN
-        if name in set(found["tool"])
+        if name in set(answered["tool"])
     ]
     return (
         "Relative error of timing tools against the time on the GPU, both axes logarithmic. "
@@ -239,10 +239,10 @@ def draw(results: Record, image: Path) -> None:
     from matplotlib import pyplot as plt
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    found = answers(results)
+    answered = answers(results)
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
     for name, label, colour, mark in _SHOWN:
-        of_tool = _of(found, name)
+        of_tool = _of(answered, name)
         if not of_tool.empty:
             sizes = 100 * of_tool["error"].abs()
             axes.plot(

@@ -131,13 +131,13 @@ def _run_cases(
     """Compare every tool with the referee on every case, until the time is up."""
     ready = [tool for tool in known if not tool.obstacle]
     quick = [tool for tool in ready if not tool.is_slow]
-    for place, case in enumerate(cases):
+    for number, case in enumerate(cases):
         start_s = time.monotonic()
         if start_s > end_s:
             content["left_out"].append(case.name)
             continue
         try:
-            record = _run_case(case, ready if place < _N_SLOW else quick)
+            record = _run_case(case, ready if number < _N_SLOW else quick)
         except Exception as error:  # noqa: BLE001 # the other cases are still worth having
             record = {"name": case.name, "group": case.group, "error": described(error)}
         now_s = time.monotonic()
@@ -150,10 +150,10 @@ def _run_cases(
 def _short(record: Record) -> str:
     if "error" in record:
         return str(record["error"])
-    said = record["answers"].get("measure", {})
-    if "error" in said:
-        return f"measure failed: {said['error']}"
-    return f"{said.get('us')} µs by measure, {said.get('referee_us')} by the referee"
+    answer = record["answers"].get("measure", {})
+    if "error" in answer:
+        return f"measure failed: {answer['error']}"
+    return f"{answer.get('us')} µs by measure, {answer.get('referee_us')} by the referee"
 
 
 def _run_case(case: Case, known: Iterable[Tool]) -> Record:

@@ -36,7 +36,7 @@ def provenance() -> dict[str, Any]:
         "n_cpus": os.cpu_count(),
         "taken_at": at["taken_at"],
         "clock_before_mhz": clock_mhz(),
-        "versions": {name: found for name in _PACKAGES if (found := _version(name))},
+        "versions": {name: number for name in _PACKAGES if (number := _version(name))},
     }
 
 

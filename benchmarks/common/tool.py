@@ -92,8 +92,8 @@ def measured(**options: Any) -> Callable[[Work], Answer]:  # noqa: ANN401 # opti
     def ask(work: Work) -> Answer:
         measurement = gpulab.measure(work, progress=False, **options)
         codes = [finding.code for finding in measurement.findings]
-        said = " ".join([measurement.floor_method, *codes]).strip()
-        return Answer(measurement.median_s, *measurement.interval_s, said)
+        remark = " ".join([measurement.floor_method, *codes]).strip()
+        return Answer(measurement.median_s, *measurement.interval_s, remark)
 
     return ask
 

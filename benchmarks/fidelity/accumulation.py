@@ -72,10 +72,10 @@ def counted(dtype: torch.dtype, op: str, bins: int, n: int) -> Work:
 def pairs(dtype: torch.dtype, op: str, rows: int, columns: int, n: int) -> Work:
     """Read, write or add the elements of a matrix at pairs of random places."""
     table, values = normal(dtype, rows, columns), normal(dtype, n)
-    places = (whole_numbers(rows, n), whole_numbers(columns, n))
+    index = (whole_numbers(rows, n), whole_numbers(columns, n))
     calls: dict[str, Work] = {
-        "read": lambda: table[places],
-        "write": lambda: table.index_put_(places, values),
-        "add": lambda: table.index_put_(places, values, accumulate=True),
+        "read": lambda: table[index],
+        "write": lambda: table.index_put_(index, values),
+        "add": lambda: table.index_put_(index, values, accumulate=True),
     }
     return calls[op]

@@ -33,6 +33,7 @@ from benchmarks.fidelity.kriging import (
 from benchmarks.fidelity.recorded import Row, calls
 from benchmarks.fidelity.workload import EARLIER, FIT, HELD_OUT, Workload
 from gpulab.core.errors import NoValuesError
+from gpulab.device.work import Work
 from gpulab.gpus import gpu
 from gpulab.virtual import KernelWork, Traffic
 from gpulab.virtual.simulator import _device
@@ -116,11 +117,11 @@ def launched(workload: Workload) -> list[tuple[KernelWork, Traffic, Traffic]]:
 
 
 def _launched(workload: Workload, **limits: int) -> list[tuple[KernelWork, Traffic, Traffic]]:
-    seen: list[tuple[KernelWork, Traffic]] = []
+    launches: list[tuple[KernelWork, Traffic]] = []
 
     def noted(work: KernelWork, traffic: Traffic, *rest: Any) -> int:  # noqa: ANN401 # as given
         if len(rest) == 1:  # a device at a lower clock asks again, with a factor
-            seen.append((work, traffic))
+            launches.append((work, traffic))
         return duration_ns(work, traffic, *rest)
 
     _device.duration_ns = noted  # type: ignore[assignment] # the device looks it up there
@@ -132,21 +133,23 @@ def _launched(workload: Workload, **limits: int) -> list[tuple[KernelWork, Traff
             # Twice, so that the third call finds its data in the cache.
             for _ in range(2):
                 work()
-            hot = _seen(work, seen)
+            hot = _seen(work, launches)
             torch.zeros(FLUSH_ELEMENTS, device="cuda").sum()
-            cold = _seen(work, seen)
+            cold = _seen(work, launches)
     finally:
         _device.duration_ns = duration_ns
         _kernel_cost.correction = correction
-    return [(one, a, b) for (one, a), (_, b) in zip(hot, cold, strict=True)]
+    return [(kernel, a, b) for (kernel, a), (_, b) in zip(hot, cold, strict=True)]
 
 
-def _seen(work: Any, seen: list[tuple[KernelWork, Traffic]]) -> list[tuple[KernelWork, Traffic]]:  # noqa: ANN401
+def _seen(
+    work: Work, launches: list[tuple[KernelWork, Traffic]]
+) -> list[tuple[KernelWork, Traffic]]:
     torch.cuda.synchronize()
-    seen.clear()
+    launches.clear()
     work()
     torch.cuda.synchronize()
-    return list(seen)
+    return list(launches)
 
 
 def written(points: Points, fit: Fit) -> dict[str, Any]:
@@ -183,13 +186,13 @@ def write(path: Path, surfaces: dict[str, dict[str, Any]], about: dict[str, Any]
     path.write_text(text, "utf-8")
 
 
-def fit_all(found: list[Point], known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def fit_all(measured: list[Point], known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Fit a surface for each kind of call, and print the errors of left-out calls.
 
     Those that are ``known`` keep their scales, and only their weights are computed again.
     """
     kinds: dict[str, list[Point]] = {}
-    for point in found:
+    for point in measured:
         kinds.setdefault(point.surface_point.surface, []).append(point)
     surfaces, everything = {}, []
     for name, members in sorted(kinds.items()):
@@ -216,11 +219,11 @@ def _with_scales_of(surface: dict[str, Any], points: Points) -> Fit:
     return with_scales(points, scales, np.array(surface["shares"]))
 
 
-def _scattered(found: list[Point]) -> Points:
+def _scattered(members: list[Point]) -> Points:
     return encoded(
-        [point.surface_point.coordinates for point in found],
-        [point.logarithms for point in found],
-        [point.looseness for point in found],
+        [point.surface_point.coordinates for point in members],
+        [point.logarithms for point in members],
+        [point.looseness for point in members],
     )
 
 

@@ -16,8 +16,8 @@ def gradient(call: Callable[[], Any], *inputs: Tensor) -> Work:
     for tensor in inputs:
         tensor.requires_grad_()
     result = call()
-    given = torch.ones_like(result)
-    return lambda: torch.autograd.grad(result, inputs, given, retain_graph=True)
+    ones = torch.ones_like(result)
+    return lambda: torch.autograd.grad(result, inputs, ones, retain_graph=True)
 
 
 def conv_gradient(dtype: torch.dtype, **shape: Any) -> Work:  # noqa: ANN401 # numbers, and one name

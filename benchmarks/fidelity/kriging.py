@@ -70,17 +70,17 @@ class Points:
 
 
 def encoded(
-    places: list[tuple[Coordinate, ...]],
+    coordinates_of: list[tuple[Coordinate, ...]],
     values: list[tuple[float, float]],
     looseness: list[float],
 ) -> Points:
     """Return the points as arrays; points with the same coordinates become one, their mean."""
-    found: dict[tuple[Coordinate, ...], list[tuple[float, float]]] = {}
+    values_at: dict[tuple[Coordinate, ...], list[tuple[float, float]]] = {}
     loose: dict[tuple[Coordinate, ...], float] = {}
-    for place, value, factor in zip(places, values, looseness, strict=True):
-        found.setdefault(place, []).append(value)
-        loose[place] = min(factor, loose.get(place, factor))
-    columns = list(zip(*found, strict=True))
+    for coordinates, value, factor in zip(coordinates_of, values, looseness, strict=True):
+        values_at.setdefault(coordinates, []).append(value)
+        loose[coordinates] = min(factor, loose.get(coordinates, factor))
+    columns = list(zip(*values_at, strict=True))
     words = tuple(
         sorted({str(item) for item in column}) if isinstance(column[0], str) else None
         for column in columns
@@ -92,7 +92,7 @@ def encoded(
         ]
         for column, known in zip(columns, words, strict=True)
     ]
-    y = [np.mean(items, axis=0) for items in found.values()]
+    y = [np.mean(items, axis=0) for items in values_at.values()]
     factors = np.array(list(loose.values()), dtype=np.float64)
     return Points(np.array(x, dtype=np.float64).T, np.array(y), factors, words)
 
@@ -109,8 +109,8 @@ class Fit:
         """Return the weight of each point."""
         kernel = self.near(points.x, points) + np.diag(self.noise * points.looseness)
         rest = points.y - np.median(points.y, axis=0)
-        found: Numbers = np.linalg.solve(kernel, rest).astype(np.float64)
-        return found
+        weights: Numbers = np.linalg.solve(kernel, rest).astype(np.float64)
+        return weights
 
     def near(self, x: Numbers, points: Points) -> Numbers:
         """Return the nearness of every row of ``x`` to every point."""
@@ -123,8 +123,8 @@ class Fit:
 
     def predicted(self, x: Numbers, points: Points) -> Numbers:
         """Return the surface's values at other coordinates, within the values of the points."""
-        found = np.median(points.y, axis=0) + self.near(x, points) @ self.weights(points)
-        return np.clip(found, points.y.min(axis=0), points.y.max(axis=0))
+        values = np.median(points.y, axis=0) + self.near(x, points) @ self.weights(points)
+        return np.clip(values, points.y.min(axis=0), points.y.max(axis=0))
 
 
 def fitted(points: Points, n_kernels: int = N_KERNELS) -> Fit:
@@ -217,9 +217,11 @@ class _Search:
                     scales, least = fewer, min(loss, least)
         # Rounded before the weights are computed: where points are close together, weights are
         # large, and weights of other scales would miss the points.
-        kept = [[float(f"{scale:.{DIGITS}g}") for scale in row] for row in scales.exp().tolist()]
+        chosen_scales = [
+            [float(f"{scale:.{DIGITS}g}") for scale in row] for row in scales.exp().tolist()
+        ]
         rounded = torch.softmax(shares, 0).numpy().round(DIGITS)
-        return Fit(np.array(kept), rounded, float(_noise(noise).item()))
+        return Fit(np.array(chosen_scales), rounded, float(_noise(noise).item()))
 
 
 def _noise(logarithm: torch.Tensor) -> torch.Tensor:
@@ -228,11 +230,11 @@ def _noise(logarithm: torch.Tensor) -> torch.Tensor:
 
 def crossed(points: Points, folds: NDArray[np.int64], fit: Fit) -> Numbers:
     """Return the prediction of each point from the points of the other folds."""
-    found = np.zeros_like(points.y)
+    predictions = np.zeros_like(points.y)
     for i in range(folds.max() + 1):
         asked = folds == i
-        found[asked] = fit.predicted(points.x[asked], points.part(~asked))
-    return found
+        predictions[asked] = fit.predicted(points.x[asked], points.part(~asked))
+    return predictions
 
 
 def folds_of(points: Points) -> NDArray[np.int64]:

@@ -222,20 +222,20 @@ _NORMS: dict[str, Callable[..., Tensor]] = {
 
 def normalized(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -> Work:
     """Normalize images."""
-    given, call = _for_norm(dtype, batch, channels, size), _NORMS[op]
-    return lambda: call(*given)
+    inputs, call = _for_norm(dtype, batch, channels, size), _NORMS[op]
+    return lambda: call(*inputs)
 
 
 def normalized_gradient(dtype: torch.dtype, op: str, batch: int, channels: int, size: int) -> Work:
     """Backward pass of a norm of images."""
-    given, call = _for_norm(dtype, batch, channels, size), _NORMS[op]
-    return gradients.gradient(lambda: call(*given), *given[:3])
+    inputs, call = _for_norm(dtype, batch, channels, size), _NORMS[op]
+    return gradients.gradient(lambda: call(*inputs), *inputs[:3])
 
 
 def _for_norm(dtype: torch.dtype, batch: int, channels: int, size: int) -> list[Tensor]:
     channels = 4 * (channels // 4 + 1)
-    one = [torch.ones(channels, device="cuda", dtype=dtype) for _ in range(4)]
-    return [normal(dtype, batch, channels, size, size), *one]
+    of_channels = [torch.ones(channels, device="cuda", dtype=dtype) for _ in range(4)]
+    return [normal(dtype, batch, channels, size, size), *of_channels]
 
 
 _CONVOLUTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -294,5 +294,5 @@ def factored(dtype: torch.dtype, op: str, batch: int, n: int) -> Work:
     a = normal(dtype, batch, n, n)
     # Symmetric and well conditioned, so that each of the operators succeeds.
     matrix, call = a @ a.mT + n * torch.eye(n, device="cuda", dtype=dtype), _FACTORED[op]
-    others = normal(dtype, batch, n, 8)
-    return lambda: call(matrix, others)
+    right_sides = normal(dtype, batch, n, 8)
+    return lambda: call(matrix, right_sides)

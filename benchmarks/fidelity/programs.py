@@ -55,8 +55,8 @@ class Residual(nn.Module):
         batch, length, width = x.shape
         heads = self.qkv(self.before(x)).view(batch, length, 3, self.n_heads, -1)
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
         out: torch.Tensor = x + self.inner(self.between(x))
         return out
 

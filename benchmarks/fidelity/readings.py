@@ -1,21 +1,19 @@
 """Time the virtual GPU as the recordings timed a real one: kernels, events and the host."""
 
 import json
-import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
 import gpulab
 from benchmarks.common.device_records import duration_us, is_spin, profiled
+from benchmarks.common.time_limit import at_most
 from benchmarks.fidelity.programs import Program, programs
 from benchmarks.fidelity.workload import Workload
 from gpulab.core.errors import NoValuesError
@@ -48,8 +46,8 @@ def read(paths: Sequence[Path]) -> Recording:
         for part in _PARTS:
             first.setdefault(part, {}).update(other.get(part, {}))
     first["origins"] = [
-        {"path": path.name, **found["provenance"]}
-        for path, found in zip(paths, (first, *others), strict=True)
+        {"path": path.name, **recording["provenance"]}
+        for path, recording in zip(paths, (first, *others), strict=True)
     ]
     return dict(first)
 
@@ -81,20 +79,20 @@ def compute(gpu: str, workloads: Sequence[Workload], only: str, role: str) -> Re
     role
         Time only the workloads of this role, and no programs; empty for everything.
     """
-    found: Recording = {part: {} for part in _PARTS}
+    computed: Recording = {part: {} for part in _PARTS}
     for program in () if role else programs():
         if only in program.name:
             reads = partial(_host_of, program), partial(_device_of, program)
-            found["programs"][program.name] = _entry(gpu, program.name, *reads)
+            computed["programs"][program.name] = _entry(gpu, program.name, *reads)
     for workload in workloads:
         if only in workload.name and role in {"", workload.role}:
-            found["workloads"][workload.name] = _entry(
+            computed["workloads"][workload.name] = _entry(
                 gpu,
                 workload.name,
                 partial(_host_times, workload),
                 partial(_device_times, workload),
             )
-    return found
+    return computed
 
 
 def _entry(gpu: str, name: str, *reads: Read) -> Recording:
@@ -258,22 +256,3 @@ def _spin(cycles: int = _SPIN_CYCLES) -> None:
 
 def _us(duration_s: float) -> float:
     return round(duration_s * _US_PER_S, 4)
-
-
-@contextmanager
-def at_most(limit_s: float) -> Iterator[None]:
-    """Raise ``TimeoutError`` in the block if it takes longer on the host than a limit.
-
-    The alarm counts real time, also under the virtual clock.
-    """
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise TimeoutError(f"it took longer than {limit_s:.0f} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

@@ -41,8 +41,8 @@ _LINES: dict[str, Callable[[Tensor, Tensor], object]] = {
 def ordered(dtype: torch.dtype, op: str, n: int, few: int) -> Work:
     """Order or search a line; ``few`` is the number of elements that are searched in."""
     a, call = normal(dtype, n), _LINES[op]
-    others = normal(dtype, few).sort().values
-    return lambda: call(a, others)
+    searched = normal(dtype, few).sort().values
+    return lambda: call(a, searched)
 
 
 _ROWS: dict[str, Callable[[Tensor], object]] = {

@@ -45,9 +45,9 @@ def times_of(recorded: Recording, computed: Recording, part: str) -> pd.DataFram
         and (there := _at(computed.get(part, {}).get(name, {}), path)) is not None
     ]
     columns = ("name", "role", "family", "what", "recorded_us", "virtual_us")
-    found = pd.DataFrame(rows, columns=columns)
-    found["error"] = found["virtual_us"] / found["recorded_us"] - 1
-    return found.sort_values(["family", "role"], kind="stable")
+    times = pd.DataFrame(rows, columns=columns)
+    times["error"] = times["virtual_us"] / times["recorded_us"] - 1
+    return times.sort_values(["family", "role"], kind="stable")
 
 
 def _at(entry: Any, path: tuple[str, ...]) -> float | None:  # noqa: ANN401 # parsed JSON

@@ -67,13 +67,15 @@ def mnist(batch: int) -> Work:
 
 def convolutions(*layers: int) -> nn.Sequential:
     """Return convolutions with batch norms, and a classifier."""
-    found: list[nn.Module] = []
+    modules: list[nn.Module] = []
     n_in = 3
     for width in layers:
-        found += [nn.Conv2d(n_in, width, 3, 1, 1), nn.BatchNorm2d(width), nn.ReLU()]
-        found += [nn.MaxPool2d(2)]
+        modules += [nn.Conv2d(n_in, width, 3, 1, 1), nn.BatchNorm2d(width), nn.ReLU()]
+        modules += [nn.MaxPool2d(2)]
         n_in = width
-    return nn.Sequential(*found, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(n_in, 10)).cuda()
+    return nn.Sequential(
+        *modules, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(n_in, 10)
+    ).cuda()
 
 
 def cifar(batch: int) -> Work:
@@ -194,10 +196,10 @@ def lstm(width: int, n_layers: int, length: int) -> Work:
 def hooked() -> Work:
     """Train a perceptron with a hook on each layer that stores the mean of its output."""
     model = perceptron(128, 128, 128, 128, 128, 10)
-    kept: dict[int, torch.Tensor] = {}
+    means: dict[int, torch.Tensor] = {}
 
     def keep(index: int, _module: nn.Module, _inputs: object, out: torch.Tensor) -> None:
-        kept[index] = out.detach().abs().mean()
+        means[index] = out.detach().abs().mean()
 
     for i, layer in enumerate(model):
         layer.register_forward_hook(partial(keep, i))
@@ -266,14 +268,14 @@ class UNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the logits of each pixel."""
-        kept = []
+        skipped = []
         for layer in self.down:
             x = layer(x)
-            kept.append(x)
+            skipped.append(x)
             x = functional.max_pool2d(x, 2)
         x = self.middle(x)
         for up, layer in zip(self.ups, self.up, strict=True):
-            x = layer(torch.cat([kept.pop(), up(x)], dim=1))
+            x = layer(torch.cat([skipped.pop(), up(x)], dim=1))
         out: torch.Tensor = self.head(x)
         return out
 
@@ -380,12 +382,12 @@ def distillation() -> Work:
     def loss_of() -> torch.Tensor:
         with torch.no_grad():
             wanted = teacher(x)
-        given = student(x)
+        logits = student(x)
         soft = functional.softmax(wanted / 2, dim=-1)
         kl = functional.kl_div(
-            functional.log_softmax(given / 2, dim=-1), soft, reduction="batchmean"
+            functional.log_softmax(logits / 2, dim=-1), soft, reduction="batchmean"
         )
-        return 0.75 * kl + 0.25 * functional.cross_entropy(given, y)
+        return 0.75 * kl + 0.25 * functional.cross_entropy(logits, y)
 
     return training(optimizer, loss_of)
 

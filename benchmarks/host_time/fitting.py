@@ -114,8 +114,8 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
     recurrent layers are left out, because the host times of their kernels were set by hand.
     """
     files = [json.loads(path.read_text(encoding="utf-8")) for path in times]
-    kept = json.loads(_COSTS.read_text(encoding="utf-8"))
-    costs: dict[str, int] = kept["costs_ns"]
+    shipped = json.loads(_COSTS.read_text(encoding="utf-8"))
+    costs: dict[str, int] = shipped["costs_ns"]
     titles, rows = [], []
     for i_host, recorded in enumerate(files):
         for title, there in recorded["programs"].items():
@@ -129,12 +129,12 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
         there_us, counted, i_host = row
         # Other programs of the same model would give its errors away.
         family = _family(title)
-        others = solve(
+        without_family = solve(
             [it for it, name in zip(rows, titles, strict=True) if _family(name) != family]
         )
         error, blind = (
             paces_of[i_host] * _total_us(counted, each) / there_us - 1
-            for each, paces_of in ((fitted, paces), others)
+            for each, paces_of in ((fitted, paces), without_family)
         )
         left_out[i_host].append(abs(blind))
         lines.append(f"{title:42} {there_us:9.0f} us {error:+5.0%}, left out {blind:+5.0%}")
@@ -148,7 +148,7 @@ def fit(times: Sequence[Path], *, is_written: bool) -> str:
         first = files[0]
         about = {name: first[name] for name in ("gpu", "cpu", "torch", "python", "taken_at")}
         text = {"source": "python -m benchmarks.host_time", **about, "costs_ns": fitted}
-        text |= {name: kept[name] for name in ("hosts", "cold")}
+        text |= {name: shipped[name] for name in ("hosts", "cold")}
         _COSTS.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     return "\n".join(lines)
 
@@ -182,20 +182,20 @@ def solve(
     counts = np.array([[counted.counts[name] for name in names] for _, counted, _ in rows])
     hosts = np.array([i_host for _, _, i_host in rows])
     wanted_ns, spread_ns = np.array([EXPECTED[name] for name in names], dtype=float).T
-    found, ties = wanted_ns, _TIE / spread_ns
+    costs_ns, ties = wanted_ns, _TIE / spread_ns
     for _ in range(_N_TURNS):
         # Iteratively reweighted least squares: each turn weighs the programs by the errors of the
         # last one.
-        ratios = there / (base + counts @ found / _NS_PER_US)
-        others = [float(np.median(ratios[hosts == i])) for i in range(1, hosts.max() + 1)]
-        paces = [1.0, *others]
+        ratios = there / (base + counts @ costs_ns / _NS_PER_US)
+        other_paces = [float(np.median(ratios[hosts == i])) for i in range(1, hosts.max() + 1)]
+        paces = [1.0, *other_paces]
         here = there / np.array(paces)[hosts]
-        errors = (base + counts @ found / _NS_PER_US) / here - 1
+        errors = (base + counts @ costs_ns / _NS_PER_US) / here - 1
         weights = 1 / np.sqrt(np.maximum(np.abs(errors) / _USUAL_ERROR, 1.0)) / here
         matrix = np.vstack([counts * weights[:, None] / _NS_PER_US, np.diag(ties)])
         right = np.concatenate([(here - base) * weights, ties * wanted_ns])
-        found = lsq_linear(matrix, right, bounds=(0.0, np.inf)).x
-    costs = {name: round(cost) for name, cost in zip(names, found, strict=True)}
+        costs_ns = lsq_linear(matrix, right, bounds=(0.0, np.inf)).x
+    costs = {name: round(cost) for name, cost in zip(names, costs_ns, strict=True)}
     return costs, paces
 
 

@@ -142,8 +142,8 @@ def conv_vae() -> Work:
 
     def loss_of() -> torch.Tensor:
         again, mu, logvar = model(x)
-        seen = functional.binary_cross_entropy_with_logits(again, x, reduction="sum")
-        loss: torch.Tensor = seen - 0.5 * (1 + logvar - mu**2 - logvar.exp()).sum()
+        cross_entropy = functional.binary_cross_entropy_with_logits(again, x, reduction="sum")
+        loss: torch.Tensor = cross_entropy - 0.5 * (1 + logvar - mu**2 - logvar.exp()).sum()
         return loss
 
     return training(optimizer, loss_of)
@@ -170,8 +170,8 @@ def diffusion() -> Work:
         torch.autograd.backward(loss)
         optimizer.step()
         with torch.no_grad():
-            for kept, new in zip(mean.parameters(), model.parameters(), strict=True):
-                kept.mul_(0.999).add_(new, alpha=0.001)
+            for average, new in zip(mean.parameters(), model.parameters(), strict=True):
+                average.mul_(0.999).add_(new, alpha=0.001)
 
     return step
 
@@ -317,14 +317,14 @@ def masked_words() -> Work:
     """Train a small BERT to guess masked words, with AdamW in a loop."""
     words, head = nn.Embedding(1_000, 128).cuda(), nn.Linear(128, 1_000).cuda()
     layers = nn.ModuleList(BertLayer(128, 4) for _ in range(2)).cuda()
-    given = torch.randint(1_000, (8, 64), device="cuda")
+    tokens = torch.randint(1_000, (8, 64), device="cuda")
     targets = torch.randint(1_000, (8 * 64,), device="cuda")
     mask = torch.zeros(8, 1, 1, 64, device="cuda")
     parameters = [*words.parameters(), *layers.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, foreach=False)
 
     def loss_of() -> torch.Tensor:
-        x = words(given)
+        x = words(tokens)
         for layer in layers:
             x = layer(x, mask)
         return functional.cross_entropy(head(x).view(-1, 1_000), targets, ignore_index=-100)
@@ -376,8 +376,8 @@ def contrastive() -> Work:
     partner = (torch.arange(64, device="cuda") + 32) % 64
 
     def loss_of() -> torch.Tensor:
-        found = functional.normalize(model(torch.cat(views)), dim=1)
-        alike = (found @ found.t() / 0.5).masked_fill(diagonal, -1e9)
+        features = functional.normalize(model(torch.cat(views)), dim=1)
+        alike = (features @ features.t() / 0.5).masked_fill(diagonal, -1e9)
         return functional.cross_entropy(alike, partner)
 
     return training(optimizer, loss_of)
@@ -419,10 +419,10 @@ def q_learning() -> Work:
         nn.utils.clip_grad_value_(policy.parameters(), 100)
         optimizer.step()
         # By state dicts, as tutorials do it: many small operators that autograd does not record.
-        kept, new = target.state_dict(), policy.state_dict()
+        target_state, new = target.state_dict(), policy.state_dict()
         for name in new:
-            kept[name] = new[name] * 0.005 + kept[name] * 0.995
-        target.load_state_dict(kept)
+            target_state[name] = new[name] * 0.005 + target_state[name] * 0.995
+        target.load_state_dict(target_state)
 
     return step
 
@@ -458,12 +458,12 @@ def graph_net() -> Work:
     optimizer = torch.optim.Adam(layers.parameters(), lr=0.01, weight_decay=5e-4)
 
     def loss_of() -> torch.Tensor:
-        found = x
+        nodes = x
         for i, layer in enumerate(layers):
-            found = layer(found)
-            gathered = torch.zeros_like(found).index_add_(0, target, found[source])
-            found = functional.dropout(functional.relu(gathered), 0.5) if i == 0 else gathered
-        return functional.nll_loss(functional.log_softmax(found, dim=1), y)
+            nodes = layer(nodes)
+            gathered = torch.zeros_like(nodes).index_add_(0, target, nodes[source])
+            nodes = functional.dropout(functional.relu(gathered), 0.5) if i == 0 else gathered
+        return functional.nll_loss(functional.log_softmax(nodes, dim=1), y)
 
     return training(optimizer, loss_of)
 
@@ -508,10 +508,10 @@ def sampling() -> Work:
 
     @torch.no_grad()
     def step() -> torch.Tensor:
-        last, kept = first, [[] for _ in layers]  # type: ignore[var-annotated] # filled below
+        last, caches = first, [[] for _ in layers]  # type: ignore[var-annotated] # filled below
         for _ in range(10):
             x = words(last)
-            for layer, cache in zip(layers, kept, strict=True):
+            for layer, cache in zip(layers, caches, strict=True):
                 parts = layer["qkv"](layer["norm"](x)).chunk(3, dim=-1)  # type: ignore[index] # a dict of modules
                 q, k, v = (item.view(4, 1, n_heads, -1).transpose(1, 2) for item in parts)
                 if cache:
@@ -519,8 +519,8 @@ def sampling() -> Work:
                     # shapes.
                     k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
                 cache[:] = [k, v]
-                seen = functional.scaled_dot_product_attention(q, k, v)
-                x = x + layer["out"](seen.transpose(1, 2).reshape(4, 1, width))  # type: ignore[index] # as above
+                mixed = functional.scaled_dot_product_attention(q, k, v)
+                x = x + layer["out"](mixed.transpose(1, 2).reshape(4, 1, width))  # type: ignore[index] # as above
                 x = x + layer["mlp"](x)  # type: ignore[index] # as above
             shares = functional.softmax(head(x[:, -1]) / 0.8, dim=-1)
             last = torch.multinomial(shares, num_samples=1)
@@ -635,8 +635,8 @@ def point_cloud() -> Work:
 
     def step() -> None:
         optimizer.zero_grad()
-        found = torch.max(each(x), dim=2)[0]
-        torch.autograd.backward(functional.cross_entropy(head(found), y))
+        features = torch.max(each(x), dim=2)[0]
+        torch.autograd.backward(functional.cross_entropy(head(features), y))
         optimizer.step()
         rate.step()
 

@@ -63,8 +63,8 @@ class Gpt(nn.Module):
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
         """Return the logits of the next words."""
-        places = torch.arange(words.shape[1], device=words.device)
-        x = self.words(words) + self.places(places)
+        positions = torch.arange(words.shape[1], device=words.device)
+        x = self.words(words) + self.places(positions)
         for block in self.blocks:
             x = block(x)
         out: torch.Tensor = self.head(self.norm(x))

@@ -14,14 +14,13 @@ and the false verdicts; each false verdict is printed with its change.
 """
 
 import random
-import signal
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
-from types import FrameType
 
 import gpulab
 from benchmarks.common.command_line import parser_of
+from benchmarks.common.time_limit import at_most
 from benchmarks.judges.changes import Changed, changed_answers, changed_data
 from benchmarks.judges.data_references import TRUTHS, agrees
 from benchmarks.judges.references import GREY_NUMBERS, REFERENCES
@@ -29,7 +28,7 @@ from benchmarks.judges.timing_references import TIMING_REFERENCES
 from gpulab import exercises
 from gpulab.exercises._api import StoppedCheck, exercise, exercise_ids
 
-_MOST_S = 10.0  # of the processor's time, because a changed loop may never end
+_MOST_S = 10.0  # a changed loop may never end
 
 
 class TooLong(KeyboardInterrupt):
@@ -38,11 +37,11 @@ class TooLong(KeyboardInterrupt):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge changed answers, and print the false verdicts and their number."""
-    made = parser_of("benchmarks.judges", __doc__)
-    made.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
-    made.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
-    made.add_argument("--seed", type=int, default=1)
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.judges", __doc__)
+    parser.add_argument("exercises", nargs="*", default=[""], help="how their ids begin")
+    parser.add_argument("--most", type=int, default=20, help="changes of each (default: 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
     total: Counter[str] = Counter()
     for exercise_id in exercise_ids():
         if not exercise_id.startswith(tuple(options.exercises)):
@@ -93,19 +92,11 @@ def outcome_of(changed: Changed, reference: Callable[..., bool]) -> str:
 
 def within_limit(call: Callable[[], object]) -> object:
     """Return what a call returns; None if it raises an error or takes too long."""
-    previous = signal.signal(signal.SIGPROF, _stop)
-    signal.setitimer(signal.ITIMER_PROF, _MOST_S)
     try:
-        return call()
+        with at_most(_MOST_S, TooLong):
+            return call()
     except (Exception, TooLong, StoppedCheck):  # noqa: BLE001  # a changed answer may raise anything
         return None
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, previous)
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise TooLong
 
 
 if __name__ == "__main__":

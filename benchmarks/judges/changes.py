@@ -4,7 +4,6 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -20,8 +19,6 @@ ANSWERS = (
     "test_case_answers",
     "test_function_answers",
 )
-_WAITS = {"synchronize", "wait_stream", "wait_event", "wait"}
-_WORDS = {"median": "sum", "min": "max", "max": "min", "floor": "ceil", "ceil": "floor"}
 _FACTORS = (-1.0, 0.0, 1e-3, 0.5, 0.8, 0.99, 1.01, 1.3, 2.0, 1e3)
 
 
@@ -50,28 +47,28 @@ def changed_data(exercise_id: str, fields: Fields, truth: Any) -> Iterator[Chang
     """Yield a right answer that is data with each entry changed, and with two."""
     match fields.kind:
         case "one":
-            others: Iterator[tuple[str, object]] = ((key, key) for key in fields.keys)
+            changes: Iterator[tuple[str, object]] = ((key, key) for key in fields.keys)
         case "some":
-            others = ((f"{key} in or out", set(truth) ^ {key}) for key in fields.keys)
+            changes = ((f"{key} in or out", set(truth) ^ {key}) for key in fields.keys)
         case "number":
-            others = ((f"times {factor:g}", truth * factor) for factor in _FACTORS)
+            changes = ((f"times {factor:g}", truth * factor) for factor in _FACTORS)
         case _:
-            others = _changed_tables(fields, truth)
-    for change, answer in others:
+            changes = _changed_tables(fields, truth)
+    for change, answer in changes:
         yield Changed(exercise_id, "truth", change, answer, answer)
 
 
 def _changed_tables(fields: Fields, truth: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for key in fields.keys:
         parts = truth[key] if isinstance(truth[key], tuple) else (truth[key],)
-        for place, words in enumerate(fields.parts):
-            new = words or [factor * parts[place] for factor in _FACTORS]
+        for number, words in enumerate(fields.parts):
+            new = words or [factor * parts[number] for factor in _FACTORS]
             for word in new:
-                changed = (*parts[:place], word, *parts[place + 1 :])
+                changed = (*parts[:number], word, *parts[number + 1 :])
                 value = changed if len(changed) > 1 else changed[0]
                 yield f"{key}: {value}", {**truth, key: value}
-    for one, other in zip(fields.keys, fields.keys[1:], strict=False):
-        yield f"swap {one} and {other}", {**truth, one: truth[other], other: truth[one]}
+    for first, second in zip(fields.keys, fields.keys[1:], strict=False):
+        yield f"swap {first} and {second}", {**truth, first: truth[second], second: truth[first]}
 
 
 def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:
@@ -80,7 +77,7 @@ def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:
     for definition in tree.body:
         if isinstance(definition, ast.FunctionDef):
             definition.decorator_list = []
-    for change, copy in (*changed_copies(tree), *_changed_order(tree)):
+    for change, copy in changed_copies(tree):
         names = dict(function.__globals__)
         try:
             code = compile(copy, inspect.getfile(function), "exec")
@@ -88,57 +85,3 @@ def changed_functions(function: Function) -> Iterator[tuple[str, Function]]:
             continue
         exec(code, names)  # noqa: S102  # our own tests
         yield change, names[function.__name__]
-
-
-def _changed_order(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
-    """Yield changes of waits, loops, order and words, which are typical of timing programs."""
-    for number in range(len(_places(tree))):
-        for kind in ("swap", "pause", "once"):
-            copy = deepcopy(tree)
-            body, index = _places(copy)[number]
-            text = _change_statement(body, index, kind)
-            if text:
-                yield text, ast.fix_missing_locations(copy)
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in _WORDS]
-    for number, name in enumerate(names):
-        copy = deepcopy(tree)
-        nodes = (node for node in ast.walk(copy) if isinstance(node, ast.Name))
-        [node for node in nodes if node.id in _WORDS][number].id = _WORDS[name.id]
-        yield f"{name.id}  ->  {_WORDS[name.id]}", copy
-
-
-def _places(tree: ast.Module) -> list[tuple[list[ast.stmt], int]]:
-    """Return each statement of a function as a block and an index."""
-    bodies = [getattr(node, "body", None) for node in ast.walk(tree) if node is not tree]
-    return [
-        (body, index) for body in bodies if isinstance(body, list) for index in range(len(body))
-    ]
-
-
-def _change_statement(body: list[ast.stmt], index: int, kind: str) -> str:
-    """Change a statement of a block in place; return the change, or an empty text for none."""
-    node = body[index]
-    text = ast.unparse(node).partition("\n")[0]
-    match node:
-        case _ if kind == "swap" and index + 1 < len(body):
-            body[index : index + 2] = body[index + 1], node
-            return f"swap: {text}"
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name))) if (
-            kind == "pause" and name in _WAITS
-        ):
-            body[index] = ast.parse("__import__('time').sleep(0.01)").body[0]
-            return f"pause: {text}"
-        case ast.For() if kind == "once":
-            body[index] = ast.If(ast.Constant(value=True), [_first_round(node), *node.body], [])
-            return f"once: {text}"
-    return ""
-
-
-def _first_round(loop: ast.For) -> ast.stmt:
-    """Return the assignment of a loop's first round."""
-    first = ast.Call(
-        ast.Name("next", ast.Load()),
-        [ast.Call(ast.Name("iter", ast.Load()), [loop.iter], [])],
-        [],
-    )
-    return ast.Assign([loop.target], first)

@@ -48,8 +48,8 @@ def _blocks(action: Action) -> bool:
 
 def _sources() -> dict[str, str]:
     with _h200():
-        seen = gpulab.measure(kernel(1e-5), n_samples=3).source
-    return {"a": "virtual", "b": "measured", "c": "recorded", "d": seen}  # a to c as quoted
+        source = gpulab.measure(kernel(1e-5), n_samples=3).source
+    return {"a": "virtual", "b": "measured", "c": "recorded", "d": source}  # a to c as quoted
 
 
 def _lines_that_wait() -> set[str]:
@@ -104,16 +104,16 @@ def _snippets() -> dict[str, tuple[str, str]]:
             "c": (value, lambda: (model(), torch.cuda.synchronize())),
             "d": (torch.cuda.synchronize, value),
         }
-        found = {}
+        contents = {}
         for letter, (ahead, timed) in listings.items():
             before()
             ahead()
             shares = _host_s(timed) / _LONG_S
             torch.cuda.synchronize()
-            found[letter] = (
+            contents[letter] = (
                 "launch" if shares < 0.5 else "work" if shares < 2 else "work and backlog"  # noqa: PLR2004
             )
-    return {letter: (contains, fixes[contains]) for letter, contains in found.items()}
+    return {letter: (contains, fixes[contains]) for letter, contains in contents.items()}
 
 
 def _wrong_stream() -> str:
@@ -152,7 +152,7 @@ def _begins() -> dict[str, str]:
     """Return after how many calls five in a row stay at the level of the end."""
     from gpulab.exercises.lesson_04.traces import to_frame
 
-    found = {}
+    answers = {}
     for letter, rows in to_frame(named=False).groupby("series"):
         samples_s = rows["duration_s"].to_numpy()
         middles = np.array([np.median(samples_s[i : i + 5]) for i in range(len(samples_s) - 4)])
@@ -162,8 +162,8 @@ def _begins() -> dict[str, str]:
         # A count that leaves a slow call behind it is too small, unless the call is alone.
         far = [i for i in range(12) if samples_s[i] > 1.1 * level_s]
         counts = [n for n in counts if not far or n > max(far)]
-        found[str(letter)] = "never" if abs(slope) > 0.03 else f"after {counts[0]}"  # noqa: PLR2004
-    return found
+        answers[str(letter)] = "never" if abs(slope) > 0.03 else f"after {counts[0]}"  # noqa: PLR2004
+    return answers
 
 
 def _one_number() -> float:
@@ -173,15 +173,15 @@ def _one_number() -> float:
 
 def _two_traces() -> dict[str, tuple[str, str]]:
     rows = exercise("05.two-traces").asked.readings
-    found = {}
+    answers = {}
     for letter, run in rows.groupby("series"):  # type: ignore[union-attr]
         slow = run["duration_s"] > 1.08 * run["duration_s"].min()
         clocks_mhz = run["sm_mhz"]
         is_capped = clocks_mhz[slow].max() < clocks_mhz[~slow].max()
-        found[letter] = (
+        answers[letter] = (
             ("power cap", "name the regime") if is_capped else ("noise", "more samples")
         )
-    return found
+    return answers
 
 
 def _cold_loops() -> dict[str, str]:
@@ -206,8 +206,8 @@ def _cold_loops() -> dict[str, str]:
             x, w = pairs[0]
             if copies:
                 weight.copy_(w)
-            seen = capture(partial(linear, x, weight if copies else w))
-            return sum(record.duration_ns for record in seen.records) / 1e9
+            trace = capture(partial(linear, x, weight if copies else w))
+            return sum(record.duration_ns for record in trace.records) / 1e9
 
         times_s = {letter: timed_s(pairs) for letter, pairs in loops.items()}
         times_s["e"] = timed_s(loops["c"], copies=True)
@@ -238,9 +238,9 @@ def _copy_overlap() -> str:
             batch, x = torch.ones(8 * _MIB, pin_memory=pinned), torch.ones(8 * _MIB, device="cuda")
             stream = torch.cuda.Stream() if own else torch.cuda.current_stream()
             torch.cuda.synchronize()
-            seen = capture(partial(_copy_then_compute, x, batch, stream))
-        copies = [record for record in seen.records if record.name == "copy in"]
-        spins = [record for record in seen.records if record.name == "sleep"]
+            trace = capture(partial(_copy_then_compute, x, batch, stream))
+        copies = [record for record in trace.records if record.name == "copy in"]
+        spins = [record for record in trace.records if record.name == "sleep"]
         works[pinned, own] = spins[0].start_ns < copies[-1].end_ns
     letters = {(False, False): "c", (True, False): "a", (False, True): "b", (True, True): "d"}
     return next(letter for needed, letter in letters.items() if works[needed])
@@ -253,7 +253,7 @@ def _copy_then_compute(x: torch.Tensor, batch: torch.Tensor, stream: Any) -> Non
 
 
 def _two_reasons() -> dict[str, tuple[str, str]]:
-    found = {}
+    answers = {}
     for name, n in (("two matmuls", 4096), ("two small kernels", 64)):
         with _h200():
             x, streams = torch.ones(n, n, device="cuda"), [torch.cuda.Stream() for _ in range(2)]
@@ -267,10 +267,10 @@ def _two_reasons() -> dict[str, tuple[str, str]]:
             torch.cuda.synchronize()
             first, second = capture(program).records[-2:]
         is_late = (second.launch_start_ns or 0) > first.end_ns
-        found[name] = (
+        answers[name] = (
             ("the host is late", "fewer launches") if is_late else ("the gpu is full", "nothing")
         )
-    return found
+    return answers
 
 
 def _races() -> dict[str, tuple[str, str, str]]:
@@ -288,14 +288,14 @@ def _races() -> dict[str, tuple[str, str, str]]:
 
     with _h200():
         races = pipelines.hazards_of(as_listed)
-    found = {}
+    answers = {}
     for race in races:
         is_host = race.second.stream.startswith("the host")
         reader = "copy" if is_host else "compute"
-        found["pinned" if is_host else "device"] = (
+        answers["pinned" if is_host else "device"] = (
             ("fill", reader, "host") if is_host else ("copy", reader, "copying")
         )
-    return found
+    return answers
 
 
 def _record_stream() -> dict[str, str]:
@@ -307,7 +307,7 @@ def _record_stream() -> dict[str, str]:
         "e": lambda _x, total, side: total.record_stream(side),
         "f": lambda _x, _total, side: side.synchronize(),
     }
-    found = {}
+    answers = {}
     for letter, line in lines.items():
         with _h200(), gpulab.hazards() as races:
             side, x = torch.cuda.Stream(), torch.ones(1 << 16, device="cuda")
@@ -318,8 +318,8 @@ def _record_stream() -> dict[str, str]:
             del x
             torch.full((1 << 16,), 7.0, device="cuda")
             torch.cuda.synchronize()
-        found[letter] = "corrupted" if len(races) else "safe"
-    return found
+        answers[letter] = "corrupted" if len(races) else "safe"
+    return answers
 
 
 def _backward() -> dict[str, str]:
@@ -331,11 +331,11 @@ def _backward() -> dict[str, str]:
         "third waits for side": (2, 1),
         "side waits for default": (1, 0),
     }
-    found = {}
+    answers = {}
     for letter, (backward_on, step_on) in streams.items():
         safe = [word for word, wait in waits.items() if _trains(backward_on, step_on, wait)]
-        found[letter] = safe[0]
-    return found
+        answers[letter] = safe[0]
+    return answers
 
 
 def _trains(backward_on: int, step_on: int, wait: tuple[int, int] | None) -> bool:
@@ -409,12 +409,12 @@ def _verdicts() -> dict[str, str]:
             with torch.cuda.stream(side):
                 kernel(2e-3)()
 
-        default, other = capture(both).records
+        default, on_side = capture(both).records
         torch.cuda.synchronize()
         kernel_s = _host_s(lambda: (kernel(_LONG_S)(), torch.cuda.synchronize()))
         x, host = torch.ones(16 * _MIB, device="cuda"), torch.ones(16 * _MIB)
         copy_s = _host_s(lambda: x.copy_(host, non_blocking=True))
-        found = {
+        can_run = {
             "a": hasattr(torch.cuda, "memcpy_async"),
             "b": _runs(lambda: conv(image.flatten(1))),
             "c": _runs(lambda: conv.weight[0, 0].to(memory_format=torch.channels_last)),
@@ -422,14 +422,14 @@ def _verdicts() -> dict[str, str]:
     with gpulab.virtual_gpu("H200", first_use=True):
         context_s = _host_s(torch.cuda.synchronize)
     holds = {
-        "d": other.start_ns >= default.end_ns,
+        "d": on_side.start_ns >= default.end_ns,
         "e": kernel_s > 1.1 * _LONG_S,
         "f": copy_s < 1e-4,  # noqa: PLR2004
         "g": 0.1 <= context_s <= 0.5,  # noqa: PLR2004
     }
     words = {True: "holds", False: "does not hold"}
     return {
-        **{letter: "holds" if runs else "cannot run" for letter, runs in found.items()},
+        **{letter: "holds" if runs else "cannot run" for letter, runs in can_run.items()},
         **{letter: words[each] for letter, each in holds.items()},
     }
 
@@ -447,7 +447,7 @@ def _missing_waits() -> set[str]:
     from gpulab.exercises import cases
 
     def races(*, arrive: bool, free: bool) -> int:
-        with _h200(), gpulab.hazards() as found:
+        with _h200(), gpulab.hazards() as hazards:
             batches = cases.pinned_batches(6)
             buffers = [torch.empty_like(batches[0], device="cuda") for _ in range(2)]
             done = [torch.cuda.Event() for _ in range(2)]
@@ -463,7 +463,7 @@ def _missing_waits() -> set[str]:
                 cases.training_step(buffers[slot])
                 done[slot].record()
             torch.cuda.synchronize()
-        return len(found)
+        return len(hazards)
 
     needed = {"a": races(arrive=False, free=True), "d": races(arrive=True, free=False)}
     is_enough = not races(arrive=True, free=True)

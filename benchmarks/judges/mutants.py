@@ -1,10 +1,9 @@
-"""Copies of a syntax tree that differ in one operator, number, condition or statement."""
+"""Copies of a syntax tree with one change, such as a typical mistake in a timing program."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -29,45 +28,26 @@ _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
-_OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_FUNCTIONS = {"median": "sum", "min": "max", "max": "min", "any": "all", "all": "any"}
+_FUNCTIONS |= {"floor": "ceil", "ceil": "floor"}
+_WAITS = {"synchronize", "wait_stream", "wait_event", "wait"}
+_PAUSE = "__import__('time').sleep(0.01)"
 # Parts without behaviour of their own: types, and errors, whose texts have their own tests.
 _LEFT_ALONE = {"annotation", "returns", "exc", "cause", "msg", "decorator_list", "bases"}
 
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A node, its place in the syntax tree, and the node that replaces it."""
-
-    owner: ast.AST
-    field: str
-    index: int | None
-    node: ast.expr | ast.stmt
-    new: ast.AST
-
-    def __str__(self) -> str:
-        # The first line of a block is enough: the body does not change.
-        old, new = (ast.unparse(node).partition("\n")[0] for node in (self.node, self.new))
-        return f"{old}  ->  {new}"
-
-    def make(self) -> None:
-        """Put the new node in its place."""
-        if self.index is None:
-            setattr(self.owner, self.field, self.new)
-        else:
-            getattr(self.owner, self.field)[self.index] = self.new
+Change = tuple[str, Callable[[], None]]  # what it is, and a function that makes it
 
 
 def changed_copies(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Yield every change of a syntax tree as text, with a copy in which it is made."""
     for number in range(len(list(_changes(tree)))):
         copy = deepcopy(tree)
-        change = list(_changes(copy))[number]
-        text = str(change)
-        change.make()
+        text, make = list(_changes(copy))[number]
+        make()
         yield text, ast.fix_missing_locations(copy)
 
 
-def _changes(owner: ast.AST) -> Iterator[_Change]:
+def _changes(owner: ast.AST) -> Iterator[Change]:
     """Yield all changes below a node."""
     for field, value in ast.iter_fields(owner):
         if field in _LEFT_ALONE:
@@ -75,12 +55,25 @@ def _changes(owner: ast.AST) -> Iterator[_Change]:
         for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if not isinstance(node, ast.AST) or _says_nothing(node):
                 continue
-            if isinstance(node, ast.expr | ast.stmt):
-                for new in _instead_of(node):
-                    yield _Change(owner, field, index, node, new)
-                if field in {"test", "ifs"} and not _is_negated_anyway(node):
-                    yield _Change(owner, field, index, node, ast.UnaryOp(ast.Not(), node))
+            changed = [*_instead_of(node)]
+            if field in {"test", "ifs"} and not _is_negated_anyway(node):
+                changed.append(ast.UnaryOp(ast.Not(), node))  # type: ignore[arg-type] # a condition
+            for new in changed:
+                text = f"{_first_line(node)}  ->  {_first_line(new)}"
+                if index is None:
+                    yield text, partial(setattr, owner, field, new)
+                else:
+                    yield text, partial(value.__setitem__, index, new)
+            if index is not None and field == "body" and not isinstance(owner, ast.Module):
+                pair = slice(index, index + 2)
+                if value[index + 1 :]:
+                    swapped = value[pair][::-1]
+                    yield f"swap: {_first_line(node)}", partial(value.__setitem__, pair, swapped)
             yield from _changes(node)
+
+
+def _first_line(node: ast.AST) -> str:
+    return ast.unparse(node).partition("\n")[0]  # the body of a block does not change
 
 
 def _is_negated_anyway(node: ast.AST) -> bool:
@@ -103,7 +96,7 @@ def _says_nothing(node: ast.AST) -> bool:
 @singledispatch
 def _instead_of(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that may replace a node."""
-    if isinstance(node, ast.Raise | ast.Expr | ast.Break | ast.Continue | ast.Delete):
+    if isinstance(node, ast.Raise | ast.Break | ast.Continue | ast.Delete):
         yield ast.Pass()
 
 
@@ -138,9 +131,24 @@ def _(node: ast.UnaryOp) -> Iterator[ast.AST]:
 
 
 @_instead_of.register
-def _(node: ast.Call) -> Iterator[ast.AST]:
-    if isinstance(node.func, ast.Name) and node.func.id in _OPPOSITES:
-        yield ast.Call(ast.Name(_OPPOSITES[node.func.id], ast.Load()), node.args, node.keywords)
+def _(node: ast.Name) -> Iterator[ast.AST]:
+    if node.id in _FUNCTIONS:
+        yield ast.Name(_FUNCTIONS[node.id], node.ctx)
+
+
+@_instead_of.register
+def _(node: ast.Expr) -> Iterator[ast.AST]:
+    yield ast.Pass()
+    match node.value:
+        case ast.Call(func=ast.Attribute(attr=name)) if name in _WAITS:
+            yield ast.parse(_PAUSE).body[0]
+
+
+@_instead_of.register
+def _(node: ast.For) -> Iterator[ast.AST]:
+    first = ast.parse(f"next(iter({ast.unparse(node.iter)}))", mode="eval").body
+    assignment = ast.copy_location(ast.Assign([node.target], first), node)
+    yield ast.If(ast.Constant(value=True), [assignment, *node.body], [])  # its first round alone
 
 
 @_instead_of.register

@@ -157,9 +157,9 @@ def copies_beside(function: Function) -> bool:
             work = kernel(kernel_s)
             function(n_bytes, work)  # pinned memory is expensive once
             torch.cuda.synchronize()
-            seen = capture(partial(_append, values, function, n_bytes, work))
+            trace = capture(partial(_append, values, function, n_bytes, work))
         copy_s = n_bytes / (64e9 * 0.88)
-        if copied_bytes(seen.records, "copy in") < n_bytes:
+        if copied_bytes(trace.records, "copy in") < n_bytes:
             return False
         if not is_number_near(values[-1], max(copy_s, kernel_s), more=20e-6, share=0.15):
             return False
@@ -210,9 +210,9 @@ def sums_on_the_host(function: Function) -> bool:
         x = torch.arange(float(_N_NUMBERS), device="cuda")
         kernel(2e-3)()
         x.add_(1)
-        seen = capture(partial(_append, values, function, x))
+        trace = capture(partial(_append, values, function, x))
     right = float(values[0]) == _N_NUMBERS * (_N_NUMBERS + 1) / 2
-    return right and not len(races) and copied_bytes(seen.records, "copy out") >= 4 * _N_NUMBERS
+    return right and not len(races) and copied_bytes(trace.records, "copy out") >= 4 * _N_NUMBERS
 
 
 def uploads(function: Function) -> bool:
@@ -285,12 +285,12 @@ def overlaps(function: Function) -> bool:
             torch.cuda.synchronize()
             host_s.append(time.perf_counter() - start_s)
 
-        seen = capture(timed)
+        trace = capture(timed)
         right = results.cpu().tolist() == [step + 5.0 for step in range(n_steps)]
         right &= all(sorted(steps) == list(range(n_steps)) for steps in called.values())
         races = pipelines.hazards_of(function)
-    copies = [record for record in seen.records if record.name == "copy in"]
-    sleeps = [record for record in seen.records if record.name == "sleep"]
+    copies = [record for record in trace.records if record.name == "copy in"]
+    sleeps = [record for record in trace.records if record.name == "sleep"]
     parts_s = [sum(record.duration_ns for record in part) / 1e9 for part in (copies, sleeps)]
     return right and not races and sum(parts_s) - host_s[-1] >= 0.5 * min(parts_s)
 
@@ -357,16 +357,16 @@ def compares_cold(function: Function) -> bool:
         with gpulab.virtual_gpu("H200", first_use=False):
             stored = torch.ones(n_old << 20, device="cuda")
             new = stored[: n_new << 20] if shared else torch.ones(n_new << 20, device="cuda")
-            other, works = torch.ones(1 << 26, device="cuda"), (stored.amax, new.amin)
+            large, works = torch.ones(1 << 26, device="cuda"), (stored.amax, new.amin)
             values: list[Any] = []
-            seen = capture(partial(_append, values, function, *works)).records
+            records = capture(partial(_append, values, function, *works)).records
             cold_s = []
             for work in works:
-                other.sum()
+                large.sum()
                 cold_s.append(capture(work).records[-1].duration_ns / 1e9)
             hot_s = [capture(work).records[-1].duration_ns / 1e9 for work in works]
         for name, hot, cold in zip(("amax", "amin"), hot_s, cold_s, strict=True):
-            calls_s = [each.duration_ns / 1e9 for each in seen if each.name == name]
+            calls_s = [each.duration_ns / 1e9 for each in records if each.name == name]
             samples_s = calls_s[len(calls_s) // 2 :]  # a warm-up comes first
             if median(samples_s) < (hot + cold) / 2:
                 return False
@@ -443,7 +443,7 @@ def times_a_simulation(function: Function) -> bool:
             return step(x)
 
         with gpulab.virtual_gpu("H200", first_use=False), pauses():
-            seen = capture(partial(function, counted, torch.ones(n), n_steps))
+            trace = capture(partial(function, counted, torch.ones(n), n_steps))
             value = float(function(step, torch.ones(n), n_steps))
             data = torch.ones(n)
             torch.cuda.synchronize()
@@ -453,7 +453,7 @@ def times_a_simulation(function: Function) -> bool:
                 x = step(x)
             x.tolist()
             wanted_s = (time.perf_counter() - start_s) / n_steps
-        if n_calls < n_steps or copied_bytes(seen.records, "copy out") < x.nbytes:
+        if n_calls < n_steps or copied_bytes(trace.records, "copy out") < x.nbytes:
             return False
         if not is_number_near(value, wanted_s, share=0.12):
             return False
@@ -486,7 +486,7 @@ def serves_each(function: Function) -> bool:
         model, requests = cases.small_model(12), cases.requests(7)
         values: list[Any] = []
         with patch.object(graph, "replay", replay), gpulab.hazards() as races:
-            seen = capture(partial(_append, values, function, model, requests))
+            trace = capture(partial(_append, values, function, model, requests))
         seconds, outputs = pair_in(values[0]) or ()
         wanted = [model(request).tolist() for request in requests]
         # In seconds of a loop without a graph, which takes far longer than all replays.
@@ -497,8 +497,8 @@ def serves_each(function: Function) -> bool:
         torch.cuda.synchronize()
         plain_s = (time.perf_counter() - start_s) / 7
         right = [output.tolist() for output in outputs] == wanted
-    launches = Counter(record.correlation for record in seen.records)
-    graphs = [record for record in seen.records if launches[record.correlation] > 1]
+    launches = Counter(record.correlation for record in trace.records)
+    graphs = [record for record in trace.records if launches[record.correlation] > 1]
     span_s = (graphs[-1].end_ns - graphs[0].start_ns) / 1e9
     is_near = 0.75 * span_s / 7 <= float(seconds) <= min(1.4 * span_s / 7, plain_s)
     return right and is_near and len(counts) >= len(requests) and not len(races)
@@ -513,12 +513,12 @@ def trains_beside(function: Function) -> bool:
         values: list[Any] = []
         with gpulab.hazards() as races:
             torch.cuda.synchronize()
-            seen = capture(partial(_append, values, function, batches, cases.training_step))
+            trace = capture(partial(_append, values, function, batches, cases.training_step))
         seconds, results = pair_in(values[0]) or ()
         right = results.tolist() == [float(number) for number in range(1, 10)]
-    copies = [record for record in seen.records if record.name == "copy in"]
-    sleeps = [record for record in seen.records if record.name == "sleep"]
-    span_s = (seen.records[-1].end_ns - copies[0].start_ns) / 1e9
+    copies = [record for record in trace.records if record.name == "copy in"]
+    sleeps = [record for record in trace.records if record.name == "sleep"]
+    span_s = (trace.records[-1].end_ns - copies[0].start_ns) / 1e9
     parts_s = [sum(record.duration_ns for record in part) / 1e9 for part in (copies, sleeps)]
     overlaps_half = sum(parts_s) - span_s >= 0.5 * min(parts_s)
     is_near = is_number_near(seconds, span_s, share=0.15)

@@ -139,11 +139,11 @@ def _reads_clock(function: Function, *, is_pair: bool) -> bool:  # noqa: ARG001 
             a @ a
 
         values: list[Any] = []
-        seen = capture(lambda: values.append(function(heavy)))
+        trace = capture(lambda: values.append(function(heavy)))
         heavy_mhz, end_mhz = _clock(values[0]), float(torch.cuda.clock_rate())
         # Pauses let the clock rise before the last call, and so does a sleep of the GPU after its
         # launch.
-        slept_ns = sum(each.duration_ns for each in seen.records if each.name == "sleep")
+        slept_ns = sum(each.duration_ns for each in trace.records if each.name == "sleep")
         clocks_mhz = (settled_mhz, at_launch_mhz[-1], end_mhz if slept_ns > _SLEEP_NS else 0.0)
         high_mhz = (1 + _SAME_CLOCK) * max(clocks_mhz)
         if not (1 - _SAME_CLOCK) * settled_mhz <= heavy_mhz <= high_mhz:
@@ -174,10 +174,10 @@ def _flushes(function: Function, *, is_pair: bool) -> bool:
             before()
             after_s.append(kernels_s(work))
         values: list[float] = []
-        seen = capture(lambda: values.append(_seconds_of(function, work, is_pair=is_pair)))
+        trace = capture(lambda: values.append(_seconds_of(function, work, is_pair=is_pair)))
         name = capture(work).records[-1].name
     # The last calls are samples and no warm-up.
-    last_s = median([each.duration_ns / 1e9 for each in seen.records if each.name == name][-5:])
+    last_s = median([each.duration_ns / 1e9 for each in trace.records if each.name == name][-5:])
     hot_s, clean_s, dirty_s = after_s
     is_clean = (hot_s + clean_s) / 2 < last_s < (clean_s + dirty_s) / 2
     return is_clean and is_number_near(values[0], last_s, more=_FLOOR_S, share=0.05)
@@ -312,7 +312,7 @@ def keeps_usual_clocks(function: Function) -> bool:
         ((1980, 1965, 1500, 1500, 1515, 1500, 1500, 1200, 1500), {2, 3, 4, 5, 6, 8}),
         ((1500, None, 1500, 1500), {0, 1, 2, 3}),
     )
-    for clocks_mhz, kept in cases:
+    for clocks_mhz, right in cases:
         samples_s = [1e-3 + 1e-5 * number for number in range(len(clocks_mhz))]
         samples_s[3] = 2e-3  # slow at the usual clock
         readings = [
@@ -320,7 +320,7 @@ def keeps_usual_clocks(function: Function) -> bool:
             for number, clock in enumerate(clocks_mhz)
         ]
         values = [float(value) for value in function(list(samples_s), readings)]
-        if sorted(values) != sorted(samples_s[number] for number in kept):
+        if sorted(values) != sorted(samples_s[number] for number in right):
             return False
     return True
 

@@ -30,12 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from benchmarks.laws.readings import CUDA, VIRTUAL
     from gpulab.core.progress import Bar
 
-    made = parser_of("benchmarks.laws", __doc__)
-    made.add_argument("--programs", type=int, default=200, help="how many (default: 200)")
-    made.add_argument("--seed", type=int, default=1, help="seed of the first one (default: 1)")
-    made.add_argument("--law", type=int, nargs="+", choices=LAWS, default=[*LAWS], help="numbers")
-    made.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
-    options = made.parse_args(arguments)
+    parser = parser_of("benchmarks.laws", __doc__)
+    parser.add_argument("--programs", type=int, default=200, help="how many (default: 200)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first one (default: 1)")
+    parser.add_argument(
+        "--law", type=int, nargs="+", choices=LAWS, default=[*LAWS], help="numbers"
+    )
+    parser.add_argument("--device", choices=("virtual", "cuda"), default="virtual")
+    options = parser.parse_args(arguments)
     is_virtual = options.device == "virtual"
     laws = [
         law

@@ -185,9 +185,9 @@ def shrunk(program: Program, is_broken: Callable[[Program], bool]) -> Program:
     while n_dropped:
         # From the end, because later steps need earlier ones.
         for at in reversed(range(0, len(program.steps), n_dropped)):
-            kept = program.steps[:at] + program.steps[at + n_dropped :]
-            smaller = replace(program, steps=kept)
-            if kept and is_broken(smaller):
+            rest = program.steps[:at] + program.steps[at + n_dropped :]
+            smaller = replace(program, steps=rest)
+            if rest and is_broken(smaller):
                 program = smaller
         n_dropped //= 2
     return program

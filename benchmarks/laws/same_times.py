@@ -39,9 +39,9 @@ def values_cost_no_time(program: Program, gpu: Gpu) -> str | None:
     program = program.without_value_reads()
     expected = runs(program, gpu)
     for what, option in (("without", _NO_VALUES), ("with a budget", _LITTLE_BUDGET)):
-        found = _first_difference(program, expected, runs(program, gpu, **option))
-        if found:
-            return f"with values and {what}, {found}"
+        changed = _first_difference(program, expected, runs(program, gpu, **option))
+        if changed:
+            return f"with values and {what}, {changed}"
     return None
 
 
@@ -50,18 +50,18 @@ def repetitions_take_as_long(program: Program, gpu: Gpu) -> str | None:
     with session(gpu.new()) as programs:
         repeated = [programs.run(program) for _ in range(_HUNDREDTH)]
     for n in (_N_RUNS, _HUNDREDTH):
-        found = difference(program, repeated[1], repeated[n - 1])
-        if found:
-            return f"runs 2 and {n}: {found}"
+        what = difference(program, repeated[1], repeated[n - 1])
+        if what:
+            return f"runs 2 and {n}: {what}"
     return None
 
 
 def a_fresh_process_takes_as_long(program: Program, gpu: Gpu) -> str | None:
     """Compare a run in this process with the first run of a new one."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        other = process.submit(_runs_in_a_new_process, program).result()
-    found = _first_difference(program, runs(program, gpu), other)
-    return found and f"here and in a new process, {found}"
+        there = process.submit(_runs_in_a_new_process, program).result()
+    what = _first_difference(program, runs(program, gpu), there)
+    return what and f"here and in a new process, {what}"
 
 
 def _runs_in_a_new_process(program: Program) -> list[list[Reading]]:
@@ -78,9 +78,9 @@ def _first_difference(
     program: Program, first: Sequence[list[Reading]], second: Sequence[list[Reading]]
 ) -> str | None:
     for n, (one, other) in enumerate(zip(first, second, strict=True), 1):
-        found = difference(program, one, other)
-        if found:
-            return f"run {n}: {found}"
+        what = difference(program, one, other)
+        if what:
+            return f"run {n}: {what}"
     return None
 
 
@@ -109,19 +109,19 @@ def what_came_before_changes_nothing(program: Program, gpu: Gpu) -> str | None:
         expected = _run_with_empty_pool(programs, program)
         for what, disturb in _disturbances(program, programs, machine, injector):
             disturb()
-            found = difference(program, expected, _run_with_empty_pool(programs, program))
-            if found:
-                return f"before and after {what}: {found}"
+            changed = difference(program, expected, _run_with_empty_pool(programs, program))
+            if changed:
+                return f"before and after {what}: {changed}"
     return None
 
 
 def _run_with_empty_pool(programs: Session, program: Program) -> list[Reading]:
     programs.names()
     # The host is warm for the operators of the last twelve calls.
-    other = torch.empty(1, device="cuda")
+    x = torch.empty(1, device="cuda")
     for _ in range(12):
-        other.view(1)
-    del other
+        x.view(1)
+    del x
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch._C._host_emptyCache()  # of pinned memory; it has no public name in torch 2.11

@@ -43,9 +43,9 @@ def readings_have_an_order(program: Program, gpu: Gpu) -> str | None:
         for step in program.steps:
             run_step(step.text, names)
             if step.family in OPERATOR_FAMILIES:
-                found = _order_of(partial(run_step, step.text, names), gpu)
-                if found:
-                    return f"{step.text!r}: {found}"
+                wrong_order = _order_of(partial(run_step, step.text, names), gpu)
+                if wrong_order:
+                    return f"{step.text!r}: {wrong_order}"
     return None
 
 

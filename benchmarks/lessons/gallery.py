@@ -73,10 +73,10 @@ class Entry:
     @property
     def alt(self) -> str:
         """What its picture shows; the picture itself says it, as its title."""
-        found = _TITLE.search(self.picture.read_text("utf-8"))
-        if found is None:
+        match = _TITLE.search(self.picture.read_text("utf-8"))
+        if match is None:
             raise SystemExit(f"{self.picture} has no title; make it anew: {_COMMAND}")
-        return html.unescape(found[1])
+        return html.unescape(match[1])
 
     @property
     def finding(self) -> str:
@@ -123,13 +123,13 @@ def picture_of(ran: Any, part: str) -> str:  # noqa: ANN401  # nbformat's notebo
         if cell.cell_type != "code" or part not in cell.source:
             continue
         for output in cell.outputs:
-            found = _PICTURE.search(output.get("data", {}).get("text/html", ""))
-            if found:
-                alt = html.unescape(found[2]).partition(". The x axis")[0]
+            match = _PICTURE.search(output.get("data", {}).get("text/html", ""))
+            if match:
+                alt = html.unescape(match[2]).partition(". The x axis")[0]
                 return re.sub(
                     r"(<svg[^>]*>)",
                     rf"\1<title>{html.escape(alt)}.</title>",
-                    unquote(found[1]),
+                    unquote(match[1]),
                     count=1,
                 )
     raise SystemExit(f"no cell with {part!r} shows a picture; name another one in {__name__}")

@@ -35,8 +35,8 @@ class Core:
         """Return the core of a lesson from its source."""
         cells = clear_solutions(read_source(source)).cells
         ends = (
-            place
-            for place, cell in enumerate(cells)
+            number
+            for number, cell in enumerate(cells)
             if cell.cell_type == "markdown" and re.match(rf"# {EXTRAS}\b", cell.source)
         )
         return cls(tuple(cells[: next(ends, None)]))
@@ -82,12 +82,12 @@ class Core:
     @property
     def n_cells_before_a_number(self) -> int:
         """The cells before the first one that shows a number of an experiment."""
-        places = (
-            place
-            for place, cell in enumerate(self.cells)
+        numbers = (
+            number
+            for number, cell in enumerate(self.cells)
             if cell.cell_type == "code" and _NUMBER.search(cell.source)
         )
-        return next(places, len(self.cells))
+        return next(numbers, len(self.cells))
 
     @property
     def n_own(self) -> int:
@@ -97,11 +97,11 @@ class Core:
     @cached_property
     def _our_names(self) -> set[str]:
         """The names under which the lesson imports parts of gpulab."""
-        found = {"gpulab"}
+        names = {"gpulab"}
         for node in (node for code in self.codes for node in parsed(code).body):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpulab"):
-                found |= {each.asname or each.name for each in node.names}
-        return found
+                names |= {each.asname or each.name for each in node.names}
+        return names
 
     def _is_ours(self, code: str) -> bool:
         if code.startswith("%%") or _TO_WRITE.search(code):

@@ -27,8 +27,8 @@ DTYPES = ("float32", "float16", "bfloat16", "complex64", "int64", "bool")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one of the commands."""
-    made = parser_of("benchmarks.operators", __doc__)
-    commands = made.add_subparsers(required=True)
+    parser = parser_of("benchmarks.operators", __doc__)
+    commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="try the operators")
     run.add_argument("--names", nargs="+", default=[], help="operators; default: all")
     run.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="data types")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     errors.add_argument(
         "--kinds", nargs="+", choices=KINDS, default=KINDS, help="calls; default: all"
     )
-    call_command(made, arguments)
+    call_command(parser, arguments)
 
 
 if __name__ == "__main__":

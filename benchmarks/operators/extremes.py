@@ -6,14 +6,14 @@ CPU refuses values, e.g. an index out of range, the virtual GPU raises an error,
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch.utils import _pytree as pytree
 
-from benchmarks.operators.outcomes import KINDS, Outcome
+from benchmarks.operators.outcomes import Outcome
 from benchmarks.operators.trial import (
     OTHER_ON_GPU,
     TOLERANCES,
@@ -36,6 +36,7 @@ _FLOATS = (0.0, -1.0, 1e30, -1e30, 1e-30, math.inf, -math.inf, math.nan)
 _INTEGERS = (0, -1, 7, 50, -50)
 _N_CHANGED = 3  # elements of each tensor
 _SEEDS = (0, 1)
+_FORMS = ("forward", "backward")
 _NEAR = 1e-3
 _WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 # PyTorch's CPU code checks these values; its CUDA code does not, so that the host need not wait.
@@ -67,17 +68,20 @@ def try_extremes(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
     if info.name in _CHECKED_ON_CPU_ALONE | _ENDS_THE_PROCESS:
         return []
 
-    def compare(form: str, call: Call, sample: "SampleInput", number: int) -> Compared:
-        if form not in {"forward", "backward"}:
-            return "same", ""
-        changed = (_changed(sample, f"{seed} {number}") for seed in _SEEDS)
-        compared = [_compared(info, dtype, call, each) for each in changed]
-        return max(compared, key=lambda each: KINDS.index(each[0]))
+    def compare(form: str, call: Call, samples: "Sequence[SampleInput]") -> list[Compared]:
+        if form not in _FORMS:
+            return []
+        changed = [
+            _changed(sample, f"{seed} {number}")
+            for number, sample in enumerate(samples)
+            for seed in _SEEDS
+        ]
+        pairs = zip(changed, on_virtual(call, changed), strict=True)
+        return [_compared(info, dtype, call, *pair) for pair in pairs]
 
     return [
         replace(outcome, form=f"extreme {outcome.form}")
         for outcome in worst_of_each_form(info, dtype, n_samples, compare)
-        if outcome.form in {"forward", "backward"}
     ]
 
 
@@ -93,13 +97,13 @@ def _changed(sample: "SampleInput", seed: str) -> "SampleInput":
         copied = item.detach().clone().contiguous()
         flat = copied.view(-1)
         for _ in range(min(_N_CHANGED, flat.numel())):
-            place = chosen.randrange(flat.numel())
+            index = chosen.randrange(flat.numel())
             if copied.is_floating_point() or copied.is_complex():
-                flat[place] = chosen.choice(_FLOATS)
+                flat[index] = chosen.choice(_FLOATS)
             elif copied.dtype == torch.bool:
-                flat[place] = not flat[place]
+                flat[index] = not flat[index]
             else:
-                flat[place] = chosen.choice(_INTEGERS)
+                flat[index] = chosen.choice(_INTEGERS)
         return copied.requires_grad_(item.requires_grad)
 
     return mapped(sample, change)
@@ -123,19 +127,19 @@ def _cast(results: object, dtype: torch.dtype) -> object:
     return pytree.tree_map_only(torch.Tensor, cast, results)
 
 
-def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInput") -> Compared:
+def _compared(
+    info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInput", result: object
+) -> Compared:
     expected, refusal = on_cpu(call, sample, 0)
     if isinstance(refusal, NotCalledError):
         return "same", ""
-    try:
-        found = on_virtual(call, sample)
-    except Exception:  # noqa: BLE001 # an error invents no value
+    if isinstance(result, Exception):  # an error invents no value
         return ("refused" if refusal is None else "both refuse"), ""
     if refusal is None:
-        difference = _invented(found, expected)
-        if not difference or _is_rounded(found, expected, call, sample, dtype):
+        difference = _invented(result, expected)
+        if not difference or _is_rounded(result, expected, call, sample, dtype):
             return "same", ""
-    elif _is_nan(found):
+    elif _is_nan(result):
         return "same", ""
     else:
         difference = f"a value, not {type(refusal).__name__}: {refusal}"
@@ -148,17 +152,17 @@ def _compared(info: "OpInfo", dtype: torch.dtype, call: Call, sample: "SampleInp
 
 
 def _is_rounded(
-    found: object, expected: object, call: Call, sample: "SampleInput", dtype: torch.dtype
+    result: object, expected: object, call: Call, sample: "SampleInput", dtype: torch.dtype
 ) -> bool:
     """Return whether another precision of the CPU explains the difference."""
     if dtype in TOLERANCES:
         # CUDA sums half precision in float32, which rounds and overflows less.
         wide, error = on_cpu(call, _as_types(sample, dict.fromkeys(TOLERANCES, torch.float32)), 0)
-        return error is None and not _invented(found, _cast(wide, dtype))
+        return error is None and not _invented(result, _cast(wide, dtype))
     if dtype in _WIDER:
         # What is left of terms that nearly cancel; the CPU itself finds another number.
         wide, error = on_cpu(call, _as_types(sample, _WIDER), 0)
-        return error is None and not _invented(found, expected, wide)
+        return error is None and not _invented(result, expected, wide)
     return False
 
 
@@ -167,7 +171,7 @@ def _is_nan(value: object) -> bool:
     return bool(leaves) and all(bool(item.isnan().all()) for item in leaves)
 
 
-def _invented(found: object, expected: object, wide: object = None) -> str:
+def _invented(result: object, expected: object, wide: object = None) -> str:
     """Return the first value that is neither nan nor the CPU's, or an empty text.
 
     Numbers that the CPU itself finds otherwise in ``wide``, its results in double precision, do
@@ -175,7 +179,7 @@ def _invented(found: object, expected: object, wide: object = None) -> str:
     """
     leaves = pytree.tree_leaves(expected)
     others = leaves if wide is None else pytree.tree_leaves(wide)
-    for ours, theirs, exact in zip(pytree.tree_leaves(found), leaves, others, strict=True):
+    for ours, theirs, exact in zip(pytree.tree_leaves(result), leaves, others, strict=True):
         if not isinstance(theirs, torch.Tensor) or theirs.layout is not torch.strided:
             continue
         if ours.shape != theirs.shape:

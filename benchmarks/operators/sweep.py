@@ -23,10 +23,10 @@ def print_outcomes(
     write: Path | None,
 ) -> None:
     """Try operators, print what differs and the counts, and put the counts into a page."""
-    found = run(names, dtypes, n_samples=samples, is_extreme=extreme, progress=True)
-    print("\n".join(summary(found)))
+    outcomes = run(names, dtypes, n_samples=samples, is_extreme=extreme, progress=True)
+    print("\n".join(summary(outcomes)))
     if write is not None:
-        put_between_markers(write, "operators", "\n".join(counted(found)))
+        put_between_markers(write, "operators", "\n".join(counted(outcomes)))
 
 
 def run(
@@ -56,10 +56,10 @@ def run(
     with gpulab.virtual_gpu("H200"):  # its modules are imported here, and not in the first call
         torch.manual_seed(0)
     attempt = try_extremes if is_extreme else try_operator
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     with Bar(operators(names), desc="trying", unit=" operators", disable=not progress) as bar:
         for info in bar:
             bar.set_postfix_str(info.name)
             for dtype in dtypes:
-                found += attempt(info, getattr(torch, dtype), n_samples)
-    return found
+                outcomes += attempt(info, getattr(torch, dtype), n_samples)
+    return outcomes

@@ -4,13 +4,14 @@ import functools
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils import _pytree as pytree
 
 import gpulab
+from benchmarks.operators.database import full_name
 from benchmarks.operators.outcomes import KINDS, Outcome
 from gpulab.core.errors import NotModelledError
 
@@ -37,7 +38,7 @@ _EXACT = 1e-4
 
 Call = Callable[["SampleInput"], object]
 Compared = tuple[str, str]  # one of ``KINDS``, and what differs, or the message of an error
-Compare = Callable[[str, Call, "SampleInput", int], Compared]
+Compare = Callable[[str, Call, "Sequence[SampleInput]"], list[Compared]]
 Operator = Callable[..., Any]
 
 
@@ -54,8 +55,10 @@ def try_operator(info: "OpInfo", dtype: torch.dtype, n_samples: int) -> list[Out
         Number of the database's samples to try.
     """
 
-    def compare(form: str, call: Call, sample: "SampleInput", _number: int) -> Compared:
-        return _compared(info, dtype, form, call, sample)
+    def compare(form: str, call: Call, samples: "Sequence[SampleInput]") -> list[Compared]:
+        expected = [on_cpu(call, sample, _SEED) for sample in samples]
+        pairs = zip(samples, expected, on_virtual(call, samples), strict=True)
+        return [_compared(info, dtype, form, call, *pair) for pair in pairs]
 
     return worst_of_each_form(info, dtype, n_samples, compare)
 
@@ -75,21 +78,13 @@ def worst_of_each_form(
             made[needs_gradient] = [
                 *samples_of(info, dtype, n_samples, requires_grad=needs_gradient)
             ]
-        compared = [
-            compare(form, call, sample, number)
-            for number, sample in enumerate(made[needs_gradient])
-        ]
+        compared = compare(form, call, made[needs_gradient])
         if compared:
             kind, note = max(compared, key=lambda each: KINDS.index(each[0]))
             note = " ".join(note.split())[:_NOTE_LENGTH]
-            worst.append(Outcome(*head_of(info, dtype), form, kind, note))
+            dtype_name = str(dtype).removeprefix("torch.")
+            worst.append(Outcome(full_name(info), dtype_name, form, kind, note))
     return worst
-
-
-def head_of(info: "OpInfo", dtype: torch.dtype) -> tuple[str, str]:
-    """Return the names of an operator and of a type, as an outcome has them."""
-    name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
-    return name, str(dtype).removeprefix("torch.")
 
 
 def samples_of(
@@ -155,8 +150,8 @@ def _fills_out(info: "OpInfo", sample: "SampleInput", out: object, dtype: torch.
 
 
 def _backward(op: Operator, sample: "SampleInput") -> object:
-    given = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    leaves = [item for item in given if isinstance(item, torch.Tensor) and item.requires_grad]
+    arguments = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    leaves = [item for item in arguments if isinstance(item, torch.Tensor) and item.requires_grad]
     out = op(sample.input, *sample.args, **sample.kwargs)
     if sample.output_process_fn_grad is not None:
         out = sample.output_process_fn_grad(out)
@@ -175,26 +170,30 @@ class NotCalledError(Exception):
     """The form does not fit the sample."""
 
 
-def _compared(  # noqa: PLR0911 # one for each kind of outcome
-    info: "OpInfo", dtype: torch.dtype, form: str, call: Call, sample: "SampleInput"
+def _compared(  # noqa: PLR0911, PLR0913, PLR0917 # one for each kind of outcome; from one caller
+    info: "OpInfo",
+    dtype: torch.dtype,
+    form: str,
+    call: Call,
+    sample: "SampleInput",
+    on_the_cpu: tuple[object, Exception | None],
+    result: object,
 ) -> Compared:
-    expected, refusal = on_cpu(call, sample, _SEED)
+    expected, refusal = on_the_cpu
     if form == "out=" and refusal is None and not _fills_out(info, sample, expected, dtype):
         refusal = NotCalledError()
     if isinstance(refusal, NotCalledError):
         return "same", ""
-    try:
-        found = on_virtual(call, sample)
-    except NotModelledError as error:
-        return "refused", str(error)
-    except Exception as error:  # noqa: BLE001 # any error is an outcome
+    if isinstance(result, NotModelledError):
+        return "refused", str(result)
+    if isinstance(result, Exception):
         kind = "crashes" if refusal is None else "both refuse"
-        return kind, f"{type(error).__name__}: {error}"
+        return kind, f"{type(result).__name__}: {result}"
     if refusal is not None:
         return "both refuse", ""  # a GPU may do what a CPU does not
     if info.name in UNWRITTEN:
         return "random", ""
-    difference = _difference(found, expected, dtype)
+    difference = _difference(result, expected, dtype)
     if not difference:
         return "same", ""
     is_drawn = is_random(info, call, sample, expected)
@@ -211,12 +210,25 @@ def on_cpu(call: Call, sample: "SampleInput", seed: int) -> tuple[object, Except
         return None, error
 
 
-def on_virtual(call: Call, sample: "SampleInput") -> object:
-    """Return what a call returns on the virtual GPU, as tensors of the host."""
-    # The default budget of 0.05 s would leave some values out, and nothing could be compared.
-    with gpulab.virtual_gpu("H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1):
-        torch.manual_seed(_SEED)
-        return _fetched(call(_moved(sample, "cuda")))
+def on_virtual(call: Call, samples: "Sequence[SampleInput]") -> list[object]:
+    """Return what a call returns on the virtual GPU for each sample, or its error.
+
+    Results are tensors of the host. After an error comes a new GPU: that one may be of no use.
+    """
+    results: list[object] = []
+    while len(results) < len(samples):
+        try:
+            # The default budget of 0.05 s would leave some values out, and nothing could be
+            # compared.
+            with gpulab.virtual_gpu(
+                "H200", first_use=False, max_value_elements=1 << 24, value_budget_s=1
+            ):
+                for sample in samples[len(results) :]:
+                    torch.manual_seed(_SEED)
+                    results.append(_fetched(call(_moved(sample, "cuda"))))
+        except Exception as error:  # noqa: BLE001 # any error is an outcome
+            results.append(error)
+    return results
 
 
 def _moved(sample: "SampleInput", device: str) -> "SampleInput":
@@ -252,9 +264,9 @@ def _fetched(value: object) -> object:
     return pytree.tree_map_only(torch.Tensor, fetch, value)
 
 
-def _difference(found: object, expected: object, dtype: torch.dtype) -> str:
+def _difference(result: object, expected: object, dtype: torch.dtype) -> str:
     """Return how two results differ, or an empty text if they agree."""
-    ours, theirs = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    ours, theirs = pytree.tree_leaves(result), pytree.tree_leaves(expected)
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
     near = TOLERANCES.get(dtype, _EXACT)
@@ -280,8 +292,8 @@ def is_random(info: "OpInfo", call: Call, sample: "SampleInput", expected: objec
     code = getattr(info.op, "__code__", None)
     if code is not None and "wrapper_set_seed" in code.co_names:
         return True
-    others = (on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
-    return any(_difference(other, expected, torch.float32) for other in others)
+    results = (on_cpu(call, sample, seed)[0] for seed in _OTHER_SEEDS)
+    return any(_difference(result, expected, torch.float32) for result in results)
 
 
 def described(sample: "SampleInput") -> str:

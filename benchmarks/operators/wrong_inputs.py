@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import gpulab
-from benchmarks.operators.database import operators
+from benchmarks.operators.database import full_name, operators
 from benchmarks.operators.wrong_calls import WRITTEN, names_on, wrong_calls
 
 if TYPE_CHECKING:
@@ -116,18 +116,18 @@ def _modules() -> list["ModuleInfo"]:
 def _of_operator(info: "OpInfo") -> Iterator[WrongCall]:
     if info.error_inputs_func is None:
         return
-    key = f"database|{_name(info)}"
-    for number, given in enumerate(_made(info.error_inputs("cuda"), key)):
-        if isinstance(given, WrongCall):
-            yield given
+    key = f"database|{full_name(info)}"
+    for number, error_input in enumerate(_made(info.error_inputs("cuda"), key)):
+        if isinstance(error_input, WrongCall):
+            yield error_input
             continue
-        work = _of_sample(info, given.sample_input)
-        yield WrongCall(f"{key}|{number}", work, given.error_type, given.error_regex)
+        work = _of_sample(info, error_input.sample_input)
+        yield WrongCall(f"{key}|{number}", work, error_input.error_type, error_input.error_regex)
 
 
 def _of_types(info: "OpInfo") -> Iterator[WrongCall]:
     for name in TYPES:
-        key = f"types|{_name(info)}|{name}"
+        key = f"types|{full_name(info)}|{name}"
         n_made = 0
         for sample in _made(info.sample_inputs("cuda", getattr(torch, name)), key):
             if isinstance(sample, WrongCall):
@@ -141,16 +141,16 @@ def _of_types(info: "OpInfo") -> Iterator[WrongCall]:
 
 def _of_module(info: "ModuleInfo") -> Iterator[WrongCall]:
     name = info.module_cls.__name__
-    given = info.module_error_inputs_func(
+    error_inputs = info.module_error_inputs_func(
         info, device="cuda", dtype=torch.float32, requires_grad=False, training=True
     )
-    for number, each in enumerate(given):
+    for number, each in enumerate(error_inputs):
         work = partial(_run_module, info, each.module_error_input)
         yield WrongCall(f"modules|{name}|{number}", work, each.error_type, each.error_regex)
 
 
-def _run_module(info: "ModuleInfo", given: "ModuleInput") -> object:
-    making, calling = given.constructor_input, given.forward_input
+def _run_module(info: "ModuleInfo", module_input: "ModuleInput") -> object:
+    making, calling = module_input.constructor_input, module_input.forward_input
     layer = info.module_cls(*making.args, **making.kwargs).to("cuda")
     return layer(*calling.args, **calling.kwargs)
 
@@ -163,10 +163,6 @@ def _of_sample(info: "OpInfo", sample: "SampleInput") -> Work:
         return out
 
     return work
-
-
-def _name(info: "OpInfo") -> str:
-    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
 def _made(samples: Iterable[Any], key: str) -> Iterator[Any]:

@@ -49,8 +49,8 @@ def run(kinds: Sequence[str], names: Sequence[str], device: str, out: Path | Non
 def _write(path: Path, device: str, outcomes: Sequence[Tried]) -> None:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else device
     tried = [asdict(each) for each in outcomes]
-    found = {**pack(outcomes, gpu, torch.__version__), "tried": tried}
-    path.write_text(json.dumps(found, indent=0), "utf-8")
+    recording = {**pack(outcomes, gpu, torch.__version__), "tried": tried}
+    path.write_text(json.dumps(recording, indent=0), "utf-8")
 
 
 def _on_hardware(
@@ -66,11 +66,11 @@ def _on_hardware(
         begun = ""
         with suppress(EOFError):  # the process has ended
             while True:
-                said = pipe.recv()
-                begun = said if isinstance(said, str) else ""
+                message = pipe.recv()
+                begun = message if isinstance(message, str) else ""
                 if not begun:
                     n_tried += 1
-                    on_outcome(said)
+                    on_outcome(message)
         process.join()
         code = process.exitcode
         if begun:

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.common.device_records import busy_us, duration_us, profiled
-from benchmarks.fidelity.readings import at_most
+from benchmarks.common.time_limit import at_most
 from benchmarks.programs.whole_models import draw, step_of
 from gpulab import device
 
@@ -75,7 +75,9 @@ def family_of(name: str) -> str:
     ('matmul or convolution', 'elementwise')
     """
     low = name.lower()
-    return next((family for family, found in _FAMILIES if re.search(found, low)), "elementwise")
+    return next(
+        (family for family, pattern in _FAMILIES if re.search(pattern, low)), "elementwise"
+    )
 
 
 def examine(  # noqa: PLR0913 # the command's options
@@ -83,13 +85,13 @@ def examine(  # noqa: PLR0913 # the command's options
 ) -> None:
     """Read each drawn program, and write a file after each."""
     stop_s = time.monotonic() + limit_s
-    found: dict[str, Any] = {"seed": seed, "torch": torch.__version__, "programs": {}}
-    found["gpu"] = f"virtual {gpu}" if gpu else torch.cuda.get_device_name()
-    programs = found["programs"]
+    readings: dict[str, Any] = {"seed": seed, "torch": torch.__version__, "programs": {}}
+    readings["gpu"] = f"virtual {gpu}" if gpu else torch.cuda.get_device_name()
+    programs = readings["programs"]
 
     def keep(i: int, row: dict[str, Any]) -> None:
         programs[str(i)] = row
-        out.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        out.write_text(json.dumps(readings, indent=1) + "\n", "utf-8")
 
     indices = range(N_DRAWN)
     if gpu:
@@ -105,7 +107,7 @@ def examine(  # noqa: PLR0913 # the command's options
                 break
             keep(i, read(seed, i, is_host_only=host_only))
     failed = [row for row in programs.values() if "error" in row]
-    print(f"{len(programs) - len(failed)} of {len(programs)} programs read, in {found['gpu']}")
+    print(f"{len(programs) - len(failed)} of {len(programs)} programs read, in {readings['gpu']}")
     for row in failed:
         print(f"  {row['name']}: {row['error']}")
     print(f"sha256 of {out.name}: {hashlib.sha256(out.read_bytes()).hexdigest()}")
@@ -158,7 +160,7 @@ def _read(step: Any, n_readings: int) -> dict[str, Any]:  # noqa: ANN401 # Work
     host = _host_times(step, n_readings)
     peak_bytes = torch.cuda.max_memory_allocated() - _workspace_bytes()
     readings = [profiled(step) for _ in range(n_readings)]
-    kernels = [[each for each in found if each.kind == "kernel"] for found in readings]
+    kernels = [[each for each in records if each.kind == "kernel"] for records in readings]
     times: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     for each in kernels[-1]:
@@ -219,25 +221,29 @@ def compare(recorded: Path, virtual: Path) -> None:
         if "error" in row:
             continue
         n_counted += 1
-        other = here.get(i, {"error": "not read"})
-        if "error" in other:
+        virtual_row = here.get(i, {"error": "not read"})
+        if "error" in virtual_row:
             n_refused += 1
-            lines.append(f"{row['name']}: {other['error']}")
+            lines.append(f"{row['name']}: {virtual_row['error']}")
             continue
         cells = []
         for quantity, all_errors in errors.items():
-            if quantity not in row or quantity not in other:  # the host's alone, or an earlier run
+            if (
+                quantity not in row or quantity not in virtual_row
+            ):  # the host's alone, or an earlier run
                 continue
-            all_errors.append(other[quantity] / row[quantity] - 1)
+            all_errors.append(virtual_row[quantity] / row[quantity] - 1)
             cells.append(f"{quantity} {row[quantity]:.0f} {all_errors[-1]:+.1%}")
-        families, others = (shares_of(each.get("top", ())) for each in (row, other))
-        is_right = "top" not in row or have_same_top(families, others)
+        families, virtual_families = (
+            shares_of(each.get("top", ())) for each in (row, virtual_row)
+        )
+        is_right = "top" not in row or have_same_top(families, virtual_families)
         n_right += is_right
         lines.append(f"{row['name']}: {', '.join(cells)}")
         if not is_right:
             texts = [
                 ", ".join(f"{name} {share:.0%}" for name, share in shares.most_common(N_TOP))
-                for shares in (families, others)
+                for shares in (families, virtual_families)
             ]
             lines.append(f"    families {texts[0]}; virtual {texts[1]}")
     lines += _summary(errors)
@@ -248,13 +254,13 @@ def compare(recorded: Path, virtual: Path) -> None:
 
 def _summary(errors: dict[str, list[float]]) -> list[str]:
     lines = []
-    for quantity, found in errors.items():
-        if len(found) > 1:
-            middle = statistics.median(found)
-            lines.append(f"{quantity}: {_sizes(found)}, median with sign {middle:+.1%}")
+    for quantity, signed in errors.items():
+        if len(signed) > 1:
+            middle = statistics.median(signed)
+            lines.append(f"{quantity}: {_sizes(signed)}, median with sign {middle:+.1%}")
             if "host" in quantity:
                 # Each host has its own pace.
-                paced = [(1 + error) / (1 + middle) - 1 for error in found]
+                paced = [(1 + error) / (1 + middle) - 1 for error in signed]
                 lines.append(
                     f"    divided by the median ratio of {1 + middle:.2f}: {_sizes(paced)}"
                 )

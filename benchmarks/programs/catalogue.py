@@ -47,10 +47,10 @@ class Program:
     on_cpu: tuple[str, ...] = ()
 
 
-def _program(commit: str, *, arguments: str = "", **given: Any) -> Program:  # noqa: ANN401 # fields of several types
-    for name in {"parents", "on_cpu"} & given.keys():
-        given[name] = tuple(given[name])
-    return Program(commit=commit, arguments=tuple(arguments.split()), **given)
+def _program(commit: str, *, arguments: str = "", **fields: Any) -> Program:  # noqa: ANN401 # fields of several types
+    for name in {"parents", "on_cpu"} & fields.keys():
+        fields[name] = tuple(fields[name])
+    return Program(commit=commit, arguments=tuple(arguments.split()), **fields)
 
 
 _READ = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))

@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     program = BY_NAME[options.name]
     # The CPU is slow and only the first losses are compared, so it takes no more steps than that.
-    found = _Observed(program.steps if options.world == "virtual" else N_COMPARED)
+    observed = _Observed(program.steps if options.world == "virtual" else N_COMPARED)
     where = options.folder / program.repository.replace("/", "+") / program.path
     _lay_out(where.parent)
     prepare(program.data)
@@ -52,9 +52,9 @@ def main() -> None:
     try:
         if options.world == "virtual":
             with gpulab.virtual_gpu("H200", **program.options):
-                _run(program, where, found)
+                _run(program, where, observed)
         else:
-            _run(program, where, found)
+            _run(program, where, observed)
     except EnoughError:
         pass
     except SystemExit as exit_:
@@ -62,8 +62,8 @@ def main() -> None:
     except BaseException as raised:  # noqa: BLE001 # any error is an outcome
         traceback.print_exc()
         error = _described(raised)
-    outcome = {"losses": found.losses, "steps": found.n_steps, "error": error}
-    outcome["draws_on_device"] = found.draws_on_device
+    outcome = {"losses": observed.losses, "steps": observed.n_steps, "error": error}
+    outcome["draws_on_device"] = observed.draws_on_device
     options.outcome.write_text(json.dumps(outcome), "utf-8")
     sys.stdout.flush()
     os._exit(0)  # do not wait for worker processes of data loaders
@@ -111,23 +111,23 @@ class _Observed:
             raise EnoughError
 
 
-def _run(program: Program, path: Path, found: _Observed) -> None:
+def _run(program: Program, path: Path, observed: _Observed) -> None:
     _seed()
     backward = torch.Tensor.backward
 
     def noted(self: torch.Tensor, *args: object, **kwargs: object) -> None:
-        found.note_loss(self)
+        observed.note_loss(self)
         backward(self, *args, **kwargs)  # type: ignore[arg-type] # passed on
 
     scale = torch.amp.GradScaler.scale
 
     def noted_scale(self: torch.amp.GradScaler, *args: object) -> object:
-        found.note_scale(self)
+        observed.note_scale(self)
         return scale(self, *args)  # type: ignore[call-overload] # passed on
 
     torch.Tensor.backward = noted  # type: ignore[method-assign] # watched from outside
     torch.amp.GradScaler.scale = noted_scale  # type: ignore[method-assign,assignment] # as above
-    hook = register_optimizer_step_post_hook(found.note_step)
+    hook = register_optimizer_step_post_hook(observed.note_step)
     here = Path.cwd() / path.name
     on_cpu = () if torch.cuda.is_available() else program.on_cpu
     sys.argv = [str(here), *program.arguments, *on_cpu]
@@ -138,7 +138,7 @@ def _run(program: Program, path: Path, found: _Observed) -> None:
         hook.remove()
         torch.Tensor.backward = backward  # type: ignore[method-assign] # as above
         torch.amp.GradScaler.scale = scale  # type: ignore[method-assign] # as above
-        found.draws_on_device = _has_drawn()
+        observed.draws_on_device = _has_drawn()
 
 
 def _seed() -> None:

@@ -76,11 +76,11 @@ def report(outcomes: Path, write: Path | None) -> None:
 def _try(
     program: Program, folder: Path, limit_s: float, worlds: Sequence[str]
 ) -> tuple[Outcome, str]:
-    found, text = {"cpu": {"error": "not tried", "losses": []}}, ""
+    outcomes, text = {"cpu": {"error": "not tried", "losses": []}}, ""
     for world in worlds:
-        found[world], printed = _run_in(world, program, folder, limit_s)
+        outcomes[world], printed = _run_in(world, program, folder, limit_s)
         text += f"--- {world}\n{printed}\n"
-    verdict, note = _compare(found["virtual"], found["cpu"])
+    verdict, note = _compare(outcomes["virtual"], outcomes["cpu"])
     return Outcome(program.name, verdict, note), text
 
 

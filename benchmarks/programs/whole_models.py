@@ -317,9 +317,9 @@ def _texts(drawn: Drawn) -> _Made:  # noqa: C901, PLR0912, PLR0915 # a case for 
         options = {key: usual[key] for key in list(usual)[1:5]}
     elif drawn.model == "clip":
         text = {key: usual[key] for key in list(usual)[:5]} | {"max_position_embeddings": 512}
-        seen = {key: usual[key] for key in list(usual)[1:5]}
+        of_images = {key: usual[key] for key in list(usual)[1:5]}
         text |= special
-        options = {"text_config": text, "vision_config": seen, "projection_dim": 128}
+        options = {"text_config": text, "vision_config": of_images, "projection_dim": 128}
     heads = {"vit": "ForImageClassification", "clip": "Model"}
     heads |= dict.fromkeys(_DECODERS, "ForCausalLM") | dict.fromkeys(_ENCODERS, "ForMaskedLM")
     heads |= dict.fromkeys(_SEQUENCES, "ForConditionalGeneration") | {"gpt2": "LMHeadModel"}

@@ -31,14 +31,14 @@ Rows = dict[str, dict[str, Any]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ask the calls, write the answers, and print those that differ from the recorded ones."""
-    made = parser_of("benchmarks.waits", __doc__)
-    made.add_argument("out", type=Path, help="file of answers")
-    made.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
-    made.add_argument("--only", default="", help="ask only calls that contain this text")
-    made.add_argument(
+    parser = parser_of("benchmarks.waits", __doc__)
+    parser.add_argument("out", type=Path, help="file of answers")
+    parser.add_argument("--gpu", default="", help="virtual GPU; default: the CUDA GPU")
+    parser.add_argument("--only", default="", help="ask only calls that contain this text")
+    parser.add_argument(
         "--limit-s", type=float, default=150.0, help="count no more kernels after these seconds"
     )
-    options = made.parse_args(arguments)
+    options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     asked = [name for name in names() if options.only in name]
     with gpulab.virtual_gpu(options.gpu) if options.gpu else nullcontext():

@@ -33,13 +33,13 @@ def names() -> tuple[str, ...]:
 
 def call_of(name: str) -> Callable[[], None]:
     """Return a function that makes the call once more, with inputs that are made now."""
-    given = _modules()
+    names = _modules()
     for wanted in _inputs_of(name):
-        exec(_compiled(f"{wanted} = {INPUTS[wanted]}"), given)  # noqa: S102 # our own text
+        exec(_compiled(f"{wanted} = {INPUTS[wanted]}"), names)  # noqa: S102 # our own text
     code = _compiled(name)
 
     def call() -> None:
-        exec(code, given)  # noqa: S102 # as above
+        exec(code, names)  # noqa: S102 # as above
 
     return call
 

@@ -17,10 +17,12 @@ from benchmarks.judges.mutants import changed_copies
         ("x = a and b", ["a or b"]),
         ("x = 3", ["4", "2"]),
         ("x = True", ["False"]),
-        ("x = min(a)", ["max(a)"]),
+        ("x = min(a)", ["max"]),
         ("x += a", ["pass", "x -= a"]),
         ("a.b = c", ["pass"]),
         ("f()", ["pass"]),
+        ("stream.synchronize()", ["pass", "__import__('time').sleep(0.01)"]),
+        ("for i in x: i.f()", ["if True:", "pass"]),
         ("raise f(3)", ["pass"]),
         ("def f(): return a", ["return None"]),
         ("'words'", []),
@@ -35,3 +37,10 @@ def test_changes_of_a_line(code: str, changes: list[str]) -> None:
         compile(tree, "code.py", "exec")
         assert new in ast.unparse(tree)
         assert ast.unparse(tree) != ast.unparse(ast.parse(code))
+
+
+def test_statements_change_places() -> None:
+    """Two statements of a block are swapped, and those of a module are not."""
+    mutants = list(changed_copies(ast.parse("def f():\n    a()\n    b()\nf()")))
+    texts = [ast.unparse(tree) for change, tree in mutants if change.startswith("swap: ")]
+    assert texts == ["def f():\n    b()\n    a()\nf()"]

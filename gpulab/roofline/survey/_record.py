@@ -24,9 +24,9 @@ from gpulab.workloads.sweeps import (
     Point,
     RunningSweep,
     Task,
-    measure_point,
     open_again,
     provenance,
+    take,
 )
 
 __all__ = ["record"]
@@ -147,8 +147,8 @@ class _Survey:
         steps |= {each.key: partial(self._take, each) for each in self._to_do.tasks}
         missing = {**self._to_do.left_out, **dict.fromkeys(steps, "the recording was interrupted")}
         with suppress(KeyboardInterrupt):
-            for name, take in steps.items():
-                missing[name] = take()
+            for name, step in steps.items():
+                missing[name] = step()
         return {name: reason for name, reason in missing.items() if reason}
 
     def _take(self, task: Task) -> str:
@@ -160,8 +160,8 @@ class _Survey:
         if expected_s(task, self._points[_kind(task)]) > LONGEST_CALL_S:
             return TOO_LONG
         self._running.task_started(task)
-        # measure_point does not raise, so sizes that do not fit do not end the survey.
-        point = measure_point(task, EFFORT)
+        # take does not raise, so sizes that do not fit do not end the survey.
+        point = take(task, precision=EFFORT.precision, max_time_s=EFFORT.max_time_s)
         if not point.ok:
             self._gpu_failure = _gpu_failure()
         if not self._gpu_failure:

@@ -3,7 +3,7 @@
 from gpulab.workloads.sweeps._functions import FunctionPoint
 from gpulab.workloads.sweeps._host import provenance
 from gpulab.workloads.sweeps._journal import FileContents, Journal
-from gpulab.workloads.sweeps._measure_point import measure_point, without_values
+from gpulab.workloads.sweeps._measure_point import without_values
 from gpulab.workloads.sweeps._recording_file import open_again, read_recording, sealed
 from gpulab.workloads.sweeps._sweep import RunningSweep, Sweep, sweep, take, tasks_of
 from gpulab.workloads.sweeps._tasks import (
@@ -28,7 +28,6 @@ __all__ = [
     "Sweep",
     "Task",
     "frame_of",
-    "measure_point",
     "open_again",
     "points_of",
     "provenance",

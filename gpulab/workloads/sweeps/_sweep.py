@@ -116,12 +116,12 @@ class Sweep:
         works by name there is one row for each, with the ``ratio`` to the first and its interval.
         """
         own = [point for point in self.points if isinstance(point, FunctionPoint)]
-        others = [point for point in self.points if isinstance(point, Point)]
-        if own and others:  # only in a file that was loaded
+        of_catalogue = [point for point in self.points if isinstance(point, Point)]
+        if own and of_catalogue:  # only in a file that was loaded
             import pandas as pd
 
-            return pd.concat([function_frame(own), frame_of(others)], ignore_index=True)
-        return function_frame(own) if own else frame_of(others)
+            return pd.concat([function_frame(own), frame_of(of_catalogue)], ignore_index=True)
+        return function_frame(own) if own else frame_of(of_catalogue)
 
     def __str__(self) -> str:
         devices = [device_label(point.device_name, point.source) for point in self.points]

@@ -43,7 +43,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
     """Give the ceilings one row and each point 1 µs; return what was taken, in order."""
     done: Taken = []
 
-    def take(task: Task, _effort: object) -> Point:
+    def take(task: Task, **_effort: float) -> Point:
         done.append(task.key)
         return Point(task, median_s=1e-6, low_s=1e-6, high_s=1e-6, n_samples=10)
 
@@ -53,21 +53,21 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> Taken:
             return [{"roof": "measured"}]
 
     monkeypatch.setattr(_record.roofline, "measure_ceilings", lambda **_options: Ceilings())
-    monkeypatch.setattr(_record, "measure_point", take)
+    monkeypatch.setattr(_record, "take", take)
     return done
 
 
 def after(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None:
     """Make the n-th point from now on fail once, with this error."""
-    take, left = _record.measure_point, [n]
+    take, left = _record.take, [n]
 
-    def failing(task: Task, effort: object) -> Point:
+    def failing(task: Task, **effort: float) -> Point:
         left[0] -= 1
         if left[0] == 0:
             raise error
-        return take(task, effort)
+        return take(task, **effort)
 
-    monkeypatch.setattr(_record, "measure_point", failing)
+    monkeypatch.setattr(_record, "take", failing)
 
 
 def test_a_full_recording_has_everything(taken: Taken) -> None:
@@ -110,13 +110,13 @@ def test_what_failed_is_tried_again(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A point that failed is measured again, because memory may be free by then."""
-    take = _record.measure_point
+    take = _record.take
     monkeypatch.setattr(
-        _record, "measure_point", lambda task, _effort: Point(task, error="out of memory")
+        _record, "take", lambda task, **_effort: Point(task, error="out of memory")
     )
     first = record(out, sections=["catalogue"], quick=True, progress=False)
     assert not any(point.ok for point in first.points)
-    monkeypatch.setattr(_record, "measure_point", take)
+    monkeypatch.setattr(_record, "take", take)
     second = record(out, sections=["catalogue"], quick=True, progress=False)
     assert [point.task for point in second.points] == [point.task for point in first.points]
     assert all(point.ok for point in second.points)
@@ -185,13 +185,13 @@ def test_the_time_limit_is_respected(
 ) -> None:
     """Points that would end too late are left out and listed, and the others are measured."""
     now_s = [0.0]
-    take = _record.measure_point
+    take = _record.take
 
-    def slow(task: Task, effort: object) -> Point:
+    def slow(task: Task, **effort: float) -> Point:
         now_s[0] += 10
-        return take(task, effort)
+        return take(task, **effort)
 
-    monkeypatch.setattr(_record, "measure_point", slow)
+    monkeypatch.setattr(_record, "take", slow)
     monkeypatch.setattr(_record.time, "monotonic", lambda: now_s[0])
     found = record(out, minutes=1, sections=["catalogue"], quick=True, progress=False)
     assert len(taken) == 6
@@ -218,11 +218,11 @@ def test_a_gpu_that_failed_ends_it(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a CUDA error no further point is tried, as each would fail in the same way."""
-    take = _record.measure_point
+    take = _record.take
 
-    def failing(task: Task, effort: object) -> Point:
+    def failing(task: Task, **effort: float) -> Point:
         if len(taken) < 3:
-            return take(task, effort)
+            return take(task, **effort)
 
         def synchronize() -> None:
             raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA ...")
@@ -230,7 +230,7 @@ def test_a_gpu_that_failed_ends_it(
         monkeypatch.setattr(_record.torch.cuda, "synchronize", synchronize)
         return Point(task, error="CUDA error")
 
-    monkeypatch.setattr(_record, "measure_point", failing)
+    monkeypatch.setattr(_record, "take", failing)
     found = record(out, sections=["catalogue"], quick=True, progress=False)
     assert len(found.points) == 3
     assert (
@@ -244,13 +244,13 @@ def test_sizes_that_take_too_long_are_left_out(
     out: Path, taken: Taken, monkeypatch: pytest.MonkeyPatch, section: str, kind: str
 ) -> None:
     """A size is left out if the smaller sizes' times predict too long a call."""
-    take = _record.measure_point
+    take = _record.take
 
-    def slow(task: Task, effort: object) -> Point:
+    def slow(task: Task, **effort: float) -> Point:
         duration_s = 1e-4 + 5e-12 * task.size**3
-        return replace(take(task, effort), median_s=duration_s)
+        return replace(take(task, **effort), median_s=duration_s)
 
-    monkeypatch.setattr(_record, "measure_point", slow)
+    monkeypatch.setattr(_record, "take", slow)
     found = record(out, sections=[section], quick=True, progress=False)
     assert any(f"matmul/1024/float32/{kind}" in key for key in taken)
     assert not any(f"matmul/8192/float32/{kind}" in key for key in taken)
