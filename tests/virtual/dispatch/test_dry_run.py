@@ -101,6 +101,7 @@ def test_memory_that_is_read_and_written_raises_only_where_it_overlaps() -> None
 
 OVERLAPPING: dict[str, Call] = {
     "expanded": lambda: torch.ones(4, 1).expand(4, 5),
+    "large and expanded": lambda: torch.ones(400, 1).expand(400, 500),
     "windows": lambda: torch.arange(9.0).unfold(0, 5, 1),
     "large windows": lambda: torch.arange(900.0).unfold(0, 400, 1),
 }
