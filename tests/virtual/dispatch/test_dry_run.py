@@ -141,6 +141,22 @@ def test_elements_at_one_address_are_written_where_pytorch_writes_them(view: str
         torch.cuda.synchronize()
 
 
+def test_a_view_beyond_its_storage_is_refused() -> None:
+    """``as_strided`` accepts and refuses what it does on the CPU, counting from the storage."""
+    chosen = random.Random(0)
+    n_refused = 0
+    with gpulab.virtual_gpu("H200", first_use=False):
+        host, device = (torch.arange(12.0, device=name)[2:8] for name in ("cpu", "cuda"))
+        for _ in range(60):
+            sizes, strides = (chosen.choices(range(5), k=2) for _ in range(2))
+            form = sizes, strides, chosen.choice([None, 0, 1, 4, 11, 12])
+            refused = refusal(lambda x, form=form: x.as_strided(*form), host)
+            assert refusal(lambda x, form=form: x.as_strided(*form), device) == refused
+            n_refused += bool(refused)
+            assert refused or host.as_strided(*form).equal(device.as_strided(*form).cpu())
+    assert 15 < n_refused < 45
+
+
 def test_no_call_is_refused_for_values_that_it_does_not_have() -> None:
     """The values of a dry run may be refused where those of the program are right."""
     with gpulab.virtual_gpu("H200"):

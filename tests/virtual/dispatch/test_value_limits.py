@@ -34,6 +34,7 @@ def no_values(work: Callable[[], torch.Tensor]) -> str:
 def test_large_tensors_have_no_values_and_say_so() -> None:
     """A tensor above ``max_value_elements`` has no values, and its repr and error say so."""
     big = torch.empty(2048, 1024, device="cuda")
+    assert not torch.ones(2, device="cuda").resize_(2048, 1024).has_values
     assert repr(big) == (
         "tensor(<no values>, device='cuda:0', size=(2048, 1024), dtype=torch.float32)"
     )
