@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 
 import gpulab
-from gpulab import device, gpus
+from gpulab import device, gpus, virtual
 from gpulab.core import versions
 from gpulab.core.errors import (
     InvalidOptionError,
@@ -234,13 +235,16 @@ def test_doctor_says_what_is_used_instead() -> None:
     assert _notebook_session.session.device is None
 
 
-def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the virtual GPU fails, the report quotes its error."""
+@pytest.mark.parametrize("broken", [(_session, "failures"), (virtual, "self_check")])
+def test_doctor_survives_a_broken_virtual_gpu(
+    broken: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the virtual GPU fails, in a check or at its import, the report quotes its error."""
 
-    def broken() -> None:
+    def fail() -> None:
         raise RuntimeError("no such private name")
 
-    monkeypatch.setattr(_session, "failures", broken)
+    monkeypatch.setattr(*broken, fail)
     gpu = {row.topic: row for row in gpulab.doctor().rows}["virtual GPU"]
     assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
 
