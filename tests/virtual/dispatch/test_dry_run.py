@@ -28,9 +28,9 @@ def test_wrong_calls_raise_where_a_gpu_raises(seed: int, *, with_values: bool) -
     with virtual(with_values=with_values):
         tried = try_all(["written"], chosen)
     assert len(tried) == N_LINES
-    found = differences(tried, load())
+    differing = differences(tried, load())
     # Without values a call that needs them, such as an index by a mask, says that there are none.
-    assert [line for line in found if with_values or "has no values" not in line] == []
+    assert [line for line in differing if with_values or "has no values" not in line] == []
 
 
 @MODES

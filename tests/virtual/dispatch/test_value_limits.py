@@ -109,13 +109,13 @@ def test_running_statistics_of_what_is_missing_are_missing() -> None:
 def test_nan_is_explained_once() -> None:
     """The first read of a nan that stands for a missing value warns, at the reader's line."""
     big = torch.empty(2048, 1024, device="cuda")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         assert math.isnan(big.sum().item())
         assert math.isnan(big.cpu()[0, 0])
-    assert [warning.category for warning in told] == [MissingValuesWarning]
-    assert told[0].filename == __file__
-    assert str(told[0].message) == (
+    assert [warning.category for warning in warned] == [MissingValuesWarning]
+    assert warned[0].filename == __file__
+    assert str(warned[0].message) == (
         "nan stands for what was not computed: this torch.float32 tensor of shape () has no "
         "values: it is, or was computed from, a tensor of more elements than "
         "max_value_elements=1048576; choose smaller sizes, or raise max_value_elements= of "
@@ -187,7 +187,7 @@ def _smallest_nanogpt() -> nn.Module:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "given", "is_trained"),
+    ("make", "sizes", "is_trained"),
     [
         (_mnist, (64, 1, 28, 28), True),
         (_mnist, (1000, 1, 28, 28), False),
@@ -197,13 +197,13 @@ def _smallest_nanogpt() -> nn.Module:
     ],
 )
 def test_programs_of_beginners_have_values(
-    make: Callable[[], nn.Module], given: tuple[int, ...], *, is_trained: bool
+    make: Callable[[], nn.Module], sizes: tuple[int, ...], *, is_trained: bool
 ) -> None:
     """Usual first programs have values for loss and gradients under the default limits."""
     has_words = make is _smallest_nanogpt
     with gpulab.virtual_gpu("H200", first_use=False) as virtual:
         model = make().to("cuda").train(is_trained)
-        x = torch.zeros(given, device="cuda", dtype=torch.long if has_words else torch.float)
+        x = torch.zeros(sizes, device="cuda", dtype=torch.long if has_words else torch.float)
         # Nothing after this line waits, so values are planned but hardly any are computed.
         virtual.machine.host.wait_for_device(virtual.machine.gpu.device)
         with torch.set_grad_enabled(is_trained):

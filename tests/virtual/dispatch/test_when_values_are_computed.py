@@ -84,7 +84,7 @@ def test_what_is_there_is_not_computed_again(computed: list[str]) -> None:
 @pytest.mark.usefixtures("computed")
 def test_random_numbers_are_those_of_the_last_call(work: Callable[..., torch.Tensor]) -> None:
     """They are the same whether earlier ones are read, and depend on the inputs of their call."""
-    found = []
+    drawn = []
     for reads_each in (False, True):
         x, out = torch.full((64,), 0.5, device="cuda"), torch.empty(64, device="cuda")
         torch.manual_seed(1)
@@ -93,8 +93,8 @@ def test_random_numbers_are_those_of_the_last_call(work: Callable[..., torch.Ten
             if reads_each:
                 last.tolist()
         x.fill_(0.25)
-        found.append((last.tolist(), work(x, out).tolist(), torch.cuda.get_rng_state().tolist()))
-    assert found[0] == found[1]
+        drawn.append((last.tolist(), work(x, out).tolist(), torch.cuda.get_rng_state().tolist()))
+    assert drawn[0] == drawn[1]
     assert work(x, out).tolist() != work(x, out).tolist()
 
 
