@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulab.core.errors import (
+    EmptyMeasurementError,
     InvalidOptionError,
     SchemaVersionError,
     UnknownNameError,
@@ -127,10 +128,12 @@ def test_statistics_are_those_of_the_samples() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1e-9])
 def test_sample_that_is_no_number_is_refused(value: float) -> None:
-    """A sample that is not finite or is negative is refused with its index."""
+    """A sample that is not finite or is negative is refused with its index, as is no sample."""
     with pytest.raises(InvalidOptionError) as error:
         replace(TAKEN, samples_s=(1.0, value))
     assert str(error.value) == f"samples_s[1]={value}; it must be a finite number, 0 or more"
+    with pytest.raises(EmptyMeasurementError):
+        replace(TAKEN, samples_s=())
 
 
 def test_console_shows_the_line_and_the_findings() -> None:
@@ -244,6 +247,8 @@ def test_any_measurement_is_saved_and_drawn(measurement: Measurement) -> None:
     assert Measurement.from_json(measurement.to_json()) == measurement
     assert Measurement.from_dict(measurement.to_dict()) == measurement
     root = html_of(measurement)
+    assert len(root.findall("ul/li")) == len(measurement.findings)
+    assert len(root.findall("ul")) == bool(measurement.findings)
     allowed = {"div", "p", "strong", "ul", "li", "details", "summary", "table", "tbody", "tr"}
     allowed |= {"th", "td", *(SVG + name for name in ("svg", "rect", "path", "text"))}
     assert {element.tag for element in root.iter()} <= allowed
