@@ -510,9 +510,10 @@ def test_a_name_cannot_pass_for_a_line() -> None:
 
 
 def test_usual_text_stays_as_it_is() -> None:
-    """Visible text in any script is not changed."""
+    """Visible text in any script is not changed, and other characters become their escapes."""
     for text in ("24.9 µs ± 1", "名前", "שלום", "a\tb\nc", "e\u0301", "👩\u200d🔬"):
         assert visible(text) == text
+    assert visible("a\x1b[31m\u202e") == r"a\x1b[31m\u202e"
 
 
 def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
