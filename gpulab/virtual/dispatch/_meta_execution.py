@@ -119,10 +119,10 @@ def _execute_or_refuse(
     except NotImplementedError:
         # The CPU has no kernel for it either, so the first error says more.
         raise error.with_traceback(None) from None
-    except RuntimeError as same:
-        # The text of a check without one says less.
-        told = error if "to be true, but got false" in str(same) else same
-        raise told.with_traceback(None) from None
+    except RuntimeError as cpu_error:
+        # A check without a text of its own says less than the error of the meta tensors.
+        clearer = error if "to be true, but got false" in str(cpu_error) else cpu_error
+        raise clearer.with_traceback(None) from None
 
 
 def _execute_on(
