@@ -90,10 +90,10 @@ def test_what_has_a_meaning_elsewhere_is_one_sentence(
 
 def test_the_rooms_that_lessons_use_are_public() -> None:
     """The public names include those that README, docs and lessons use."""
-    found = set(callees())
-    assert {"measure", "sweep", "virtual_gpu", "Measurement"} <= found
-    assert {"plots.draw", "stats.modes", "live.load", "clocks.read"} <= found
-    assert len(found) > 120
+    public = set(callees())
+    assert {"measure", "sweep", "virtual_gpu", "Measurement"} <= public
+    assert {"plots.draw", "stats.modes", "live.load", "clocks.read"} <= public
+    assert len(public) > 120
 
 
 def work(*, n_samples: int = 1, flops: float = 1.0) -> None:

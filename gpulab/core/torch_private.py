@@ -19,6 +19,7 @@ import torch
 import torch._compile
 import torch._decomp
 import torch._library.simple_registry
+import torch._prims_common
 import torch.overrides
 import torch.utils._device
 import torch.utils._python_dispatch
@@ -103,6 +104,8 @@ set_deterministic_mode: Any = torch._C._set_deterministic_algorithms
 fills_new_memory: Any = torch._C._get_deterministic_fill_uninitialized_memory
 # None before torch 2.9, which has one switch for each kind of operator.
 _float32_precision: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
+# The memory format that cuDNN chooses by a tensor's strides.
+suggest_memory_format: Any = torch._prims_common.suggest_memory_format
 group_tensors: Any = torch._C._group_tensors_by_device_and_dtype
 
 # Operators without a public name.

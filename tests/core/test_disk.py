@@ -26,7 +26,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes no
 @pytest.fixture(autouse=True)
 def own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Replace the user's own folder by a temporary one."""
-    folder = tmp_path_factory.mktemp("state") / "gpulab"
+    folder = tmp_path_factory.mktemp("home") / "state" / "gpulab"
     monkeypatch.setattr(platformdirs, "user_state_path", lambda *_, **__: folder)
     return folder
 
@@ -292,11 +292,19 @@ def test_a_disk_without_locks_is_told_of(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @posix
+def test_the_users_own_folder_is_made_once(own_state: Path) -> None:
+    """The usual folder is made with those around it, for this user alone, and used again."""
+    assert [disk.state_folder() for _ in range(2)] == [own_state] * 2
+    assert mode_of(own_state) == 0o700
+
+
+@posix
 @pytest.mark.parametrize("what", ["file", "link", "open to others", "not absolute"])
 def test_a_folder_of_somebody_else_is_not_used(
     own_state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """If the usual folder cannot be private, a private one among the temporary files is used."""
+    own_state.parent.mkdir()
     if what == "file":
         own_state.write_text("")
     elif what == "link":

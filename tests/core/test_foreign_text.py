@@ -105,8 +105,8 @@ SHOWS = ("_repr_html_", "_repr_mimebundle_", "_repr_pretty_", "_repr_svg_", "to_
 
 def require_harmless(text: str) -> None:
     """Fail if the text has a character that a terminal obeys or that a file cannot contain."""
-    found = OBEYED.search(text)
-    assert found is None, (found, text[:2000])
+    obeyed = OBEYED.search(text)
+    assert obeyed is None, (obeyed, text[:2000])
     text.encode()
     n_scripts = text.count("<script>") - text.count("<script>(() => {\nconst MARK")  # our own
     assert not n_scripts or not PAGE.match(text)
@@ -138,11 +138,11 @@ class Printer:
     """IPython's printer, as far as records use it."""
 
     def __init__(self) -> None:
-        self.said = ""
+        self.written = ""
 
     def text(self, text: str) -> None:
         """Print this text."""
-        self.said += text
+        self.written += text
 
 
 def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # whatever is shown
@@ -154,7 +154,7 @@ def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # wha
         if name == "_repr_pretty_":
             printer = Printer()
             door(printer, False)  # noqa: FBT003 # as IPython calls it
-            yield printer.said
+            yield printer.written
         elif name == "to_chrome_trace":
             written = json.loads(door(folder / "trace.json").read_text("utf-8"))
             yield from texts_of(written)
@@ -165,24 +165,24 @@ def renderings(shown: Any, folder: Path) -> Iterator[str]:  # noqa: ANN401 # wha
             yield from texts_of(door() if callable(door) else door)
 
 
-def texts_of(found: object) -> Iterator[str]:
+def texts_of(shown: object) -> Iterator[str]:
     """Yield the texts in what such a method returned."""
-    if isinstance(found, str):
-        yield found
-    elif isinstance(found, pd.DataFrame):
-        yield from (found.to_csv(), found.to_string(), found.to_html())
-        yield from (text for text in found.attrs.values() if isinstance(text, str))
-    elif isinstance(found, Mapping):
-        for key, value in found.items():
+    if isinstance(shown, str):
+        yield shown
+    elif isinstance(shown, pd.DataFrame):
+        yield from (shown.to_csv(), shown.to_string(), shown.to_html())
+        yield from (text for text in shown.attrs.values() if isinstance(text, str))
+    elif isinstance(shown, Mapping):
+        for key, value in shown.items():
             yield from texts_of(key)
             yield from texts_of(value)
-    elif isinstance(found, list | tuple):
-        for part in found:
+    elif isinstance(shown, list | tuple):
+        for part in shown:
             yield from texts_of(part)
-    elif isinstance(found, Summary):
-        yield from (str(found), found._repr_html_())
+    elif isinstance(shown, Summary):
+        yield from (str(shown), shown._repr_html_())
     else:
-        assert found is not None, "it shows nothing"
+        assert shown is not None, "it shows nothing"
 
 
 MEASUREMENT = Measurement(
@@ -241,7 +241,7 @@ def exercise(text: str) -> Exercise:
     return Exercise(text, text, judge, (text,), {"a": text}, lambda: readings)
 
 
-def said(text: str) -> KeptPrediction:
+def kept_prediction(text: str) -> KeptPrediction:
     """Return a saved prediction with this text in all of its fields."""
     reveal = Reveal(text, text, text, text, text, text, is_right=False)
     return KeptPrediction(text, Guess(text, text, choice=text, confidence=text), reveal)
@@ -342,7 +342,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     ),
     "Hint": lambda text: Hint(text, 1, 2),
     "Carried": lambda text: Carried(text, text),
-    "Progress": lambda text: Progress(((text, ExerciseProgress()),), (said(text),)),
+    "Progress": lambda text: Progress(((text, ExerciseProgress()),), (kept_prediction(text),)),
     "DrawingReview": lambda text: DrawingReview(
         _html.RIGHT,
         text,
@@ -366,15 +366,15 @@ OUR_OWN_WORDS = ("Animation", "Glossary")
 
 def classes_that_show_themselves() -> set[str]:
     """Return the public classes of the package that define how they are shown."""
-    found = set()
+    classes = set()
     for module in pkgutil.walk_packages(gpulab.__path__, "gpulab."):
         if ".lesson_" in module.name or module.name.endswith("__main__"):
             continue
         for name, each in vars(importlib.import_module(module.name)).items():
             is_own = inspect.isclass(each) and each.__module__ == module.name
             if is_own and not name.startswith("_") and any(door in vars(each) for door in SHOWS):
-                found.add(name)
-    return found
+                classes.add(name)
+    return classes
 
 
 def test_whatever_shows_itself_is_tried() -> None:
@@ -490,9 +490,11 @@ def test_the_command_says_a_text_as_it_is(text: str, tmp_path: Path) -> None:
     """An error about a file can be printed, whatever the name of the file is."""
     name = text.replace("\0", "").replace("/", "")
     path = tmp_path / f"{name}.gz"
-    found = CliRunner().invoke(cli.main, ["record", "--plan", "--gpu", "H200", "--out", str(path)])
-    assert found.exit_code in {1, 2}
-    require_harmless(found.output)
+    result = CliRunner().invoke(
+        cli.main, ["record", "--plan", "--gpu", "H200", "--out", str(path)]
+    )
+    assert result.exit_code in {1, 2}
+    require_harmless(result.output)
 
 
 def test_a_name_cannot_pass_for_a_line() -> None:
@@ -506,9 +508,10 @@ def test_a_name_cannot_pass_for_a_line() -> None:
 
 
 def test_usual_text_stays_as_it_is() -> None:
-    """Visible text in any script is not changed."""
+    """Visible text in any script is not changed, and other characters become their escapes."""
     for text in ("24.9 µs ± 1", "名前", "שלום", "a\tb\nc", "e\u0301", "👩\u200d🔬"):
         assert visible(text) == text
+    assert visible("a\x1b[31m\u202e") == r"a\x1b[31m\u202e"
 
 
 def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
@@ -516,5 +519,5 @@ def test_a_recording_keeps_any_name(tmp_path: Path) -> None:
     for text in NASTY.values():
         made = Recording("mine", {"gpu": text}, (dataclasses.replace(POINT, device_name=text),))
         path = recordings.save(made, tmp_path / "mine.jsonl")
-        found = recordings.load(path)
-        assert (found.points[0].device_name, found.provenance["gpu"]) == (text, text)
+        loaded = recordings.load(path)
+        assert (loaded.points[0].device_name, loaded.provenance["gpu"]) == (text, text)

@@ -29,14 +29,16 @@ Numbers = NDArray[np.float64]
 
 def linear(colour: str) -> Numbers:
     """Return red, green and blue as amounts of light."""
-    parts = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    parts = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
 def distance(one: str, other: str, sight: str) -> float:
     """Return the distance of two colours in OKLab, as a reader with this sight sees them."""
-    seen = (np.clip(np.asarray(SIGHT[sight]) @ linear(each), 0, 1) for each in (one, other))
-    first, second = (np.asarray(TO_LAB) @ np.cbrt(np.asarray(TO_CONES) @ light) for light in seen)
+    lights = (np.clip(np.asarray(SIGHT[sight]) @ linear(each), 0, 1) for each in (one, other))
+    first, second = (
+        np.asarray(TO_LAB) @ np.cbrt(np.asarray(TO_CONES) @ light) for light in lights
+    )
     return float(np.linalg.norm(first - second))
 
 

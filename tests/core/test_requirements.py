@@ -134,9 +134,9 @@ class Record:
 )
 def test_fields_are_checked_by_their_annotations(change: dict[str, Any], message: str) -> None:
     """A float field takes an integer, and None is valid where the annotation says so."""
-    kept = Record(time_s=1, parts=(1, 2.5))
+    record = Record(time_s=1, parts=(1, 2.5))
     with pytest.raises(InvalidOptionError) as refused:
-        replace(kept, **change)
+        replace(record, **change)
     assert str(refused.value) == message
 
 

@@ -18,9 +18,9 @@ def test_tf32_is_read_with_and_without_the_new_switches(
     try:
         # Not by monkeypatch, which would delete these properties at the end.
         matmul.allow_tf32, cudnn.allow_tf32 = True, False
-        found = [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
+        allowed = [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
         matmul.allow_tf32, cudnn.allow_tf32 = False, True
-        found += [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
+        allowed += [torch_private.allows_tf32(what) for what in ("matmul", "conv")]
     finally:
         matmul.allow_tf32, cudnn.allow_tf32 = before
-    assert found == [True, False, False, True]
+    assert allowed == [True, False, False, True]

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 
 import gpulab
-from gpulab import device, gpus
+from gpulab import device, gpus, virtual
 from gpulab.core import versions
 from gpulab.core.errors import (
     InvalidOptionError,
@@ -161,21 +162,21 @@ def test_current_sees_a_gpu_entered_by_hand() -> None:
     gpulab.use("A100")
     with gpulab.virtual_gpu("T4") as by_hand:
         assert device.current().virtual is by_hand
-        said = str(device.current())
-        assert said.startswith("Tesla T4, virtual, extrapolated from its data sheet: its context")
+        text = str(device.current())
+        assert text.startswith("Tesla T4, virtual, extrapolated from its data sheet: its context")
     assert device.current().name == "NVIDIA A100-SXM4-80GB"
 
 
 def test_the_machine_is_seen_from_outside_the_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside a virtual GPU, the real torch is examined, and the context is entered again."""
-    seen = []
-    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: seen.append(entered()) or NO_GPU)
+    entered_then = []
+    monkeypatch.setattr(_probe, "cuda_obstacle", lambda: entered_then.append(entered()) or NO_GPU)
     with gpulab.virtual_gpu("T4") as outer, outer:
         gpulab.use("H100")
         gpulab.doctor()
         assert outer.entered
     assert not outer.entered
-    assert seen == [None, None]
+    assert entered_then == [None, None]
 
 
 def test_a_script_is_warned_to_enter() -> None:
@@ -234,13 +235,16 @@ def test_doctor_says_what_is_used_instead() -> None:
     assert _notebook_session.session.device is None
 
 
-def test_doctor_survives_a_broken_virtual_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the virtual GPU fails, the report quotes its error."""
+@pytest.mark.parametrize("broken", [(_session, "failures"), (virtual, "self_check")])
+def test_doctor_survives_a_broken_virtual_gpu(
+    broken: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the virtual GPU fails, in a check or at its import, the report quotes its error."""
 
-    def broken() -> None:
+    def fail() -> None:
         raise RuntimeError("no such private name")
 
-    monkeypatch.setattr(_session, "failures", broken)
+    monkeypatch.setattr(*broken, fail)
     gpu = {row.topic: row for row in gpulab.doctor().rows}["virtual GPU"]
     assert (gpu.state, gpu.reason) == ("not usable", "RuntimeError: no such private name")
 
@@ -252,11 +256,11 @@ from IPython.core.interactiveshell import InteractiveShell
 import gpulab
 from gpulab import virtual as session
 shell = InteractiveShell.instance()
-seen = []
+outcomes = []
 for cell in json.loads(sys.argv[1]):
     ok = shell.run_cell(cell, store_history=False).success
-    seen.append([ok, session.entered() is None, shell.user_ns.pop("inside", None)])
-print(json.dumps(seen), file=sys.stderr)
+    outcomes.append([ok, session.entered() is None, shell.user_ns.pop("inside", None)])
+print(json.dumps(outcomes), file=sys.stderr)
 """
 LOOK = "from gpulab import virtual as session\ninside = getattr(session.entered(), 'spec', None)"
 LOOK += "\ninside = inside and inside.name"
@@ -289,8 +293,8 @@ def test_cells_that_fail_leave_as_well(warm_python: list[str]) -> None:
     """A cell that ends with any error leaves the GPU too."""
     cells = ("1 / 0", "raise KeyboardInterrupt", "def (", "raise SystemExit", "await nothing")
     looks = [each for cell in cells for each in (cell, LOOK)]
-    seen = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", *looks)
-    assert seen[1:] == [[False, True, None], [True, True, "H200"]] * len(cells)
+    outcomes = _run_cells(warm_python, "import gpulab; gpulab.use('H200')", *looks)
+    assert outcomes[1:] == [[False, True, None], [True, True, "H200"]] * len(cells)
 
 
 @pytest.mark.slow
@@ -303,23 +307,23 @@ def test_choosing_on_another_thread_is_refused(warm_python: list[str]) -> None:
         "    except Exception as error: inside.append(str(error))\n"
         "thread = threading.Thread(target=choose, name='mine'); thread.start(); thread.join()"
     )
-    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
+    outcomes = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", other, LOOK)
     refused = (
         "gpulab.use() was called on the thread mine, and it chooses for the cells, which run on "
         "the main thread; call it in a cell, outside your threads"
     )
-    assert seen[1][2] == [refused]
-    assert seen[2] == [True, True, "T4"]
+    assert outcomes[1][2] == [refused]
+    assert outcomes[2] == [True, True, "T4"]
 
 
 @pytest.mark.slow
 def test_choosing_again_replaces(warm_python: list[str]) -> None:
     """A second choice replaces the first at once, and a refused one changes nothing."""
     again = "gpulab.use('A100')\n" + LOOK
-    seen = _run_cells(
+    outcomes = _run_cells(
         warm_python, "import gpulab; gpulab.use('T4')", again, LOOK, "gpulab.use('cuda')", LOOK
     )
-    assert [row[2] for row in seen] == [None, "A100", "A100", None, "A100"]
+    assert [row[2] for row in outcomes] == [None, "A100", "A100", None, "A100"]
 
 
 @pytest.mark.slow
@@ -334,8 +338,8 @@ def test_ctrl_c_between_two_gpus_waits_for_the_new_one(warm_python: list[str]) -
         "except KeyboardInterrupt: inside = 'heard'\n"
         "finally: del notebook.release"
     )
-    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", struck, LOOK)
-    assert seen[1:] == [[True, True, "heard"], [True, True, "A100"]]
+    outcomes = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", struck, LOOK)
+    assert outcomes[1:] == [[True, True, "heard"], [True, True, "A100"]]
 
 
 @pytest.mark.slow
@@ -358,5 +362,5 @@ def test_a_cell_whose_end_was_lost_is_repaired(warm_python: list[str]) -> None:
         "get_ipython().events.unregister('post_run_cell', leave)"
     )
     again = "get_ipython().events.register('post_run_cell', leave)\n" + LOOK
-    seen = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", lose, again)
-    assert seen[1:] == [[True, False, None], [True, True, "T4"]]
+    outcomes = _run_cells(warm_python, "import gpulab; gpulab.use('T4')", lose, again)
+    assert outcomes[1:] == [[True, False, None], [True, True, "T4"]]

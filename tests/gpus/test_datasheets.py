@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import gpulab
+from gpulab.core.errors import UnknownNameError
 from gpulab.gpus import by_driver_name, gpu, is_known, names, why_unknown
 from gpulab.gpus._datasheets import is_extrapolated
 from gpulab.tracing.profiling import capture
@@ -32,6 +33,12 @@ def test_names_are_found_however_they_are_typed(name: str) -> None:
     """A name is found regardless of case, spaces, dashes and underscores."""
     assert is_known(name)
     assert gpu(name) is gpu("H200")
+
+
+def test_the_nearest_name_is_proposed() -> None:
+    """An unknown name is refused with the nearest."""
+    with pytest.raises(UnknownNameError, match="unknown GPU 'H20'; did you mean 'H200'"):
+        gpu("H20")
 
 
 @pytest.mark.parametrize("name", names())

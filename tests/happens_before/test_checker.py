@@ -242,7 +242,7 @@ def test_a_device_wait_is_for_one_device() -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_program() -> None:
     """The checker stores no more uses after ten thousand operations than its limit."""
-    kept = []
+    recorded = []
     for n_steps in (10, 10_000):
         checker = Checker()
         for step in range(n_steps):
@@ -257,8 +257,8 @@ def test_memory_does_not_grow_with_the_program() -> None:
             if step % 100 == 99:
                 checker.host_wait_device(0)
         assert checker.hazards == ()
-        kept.append(checker.n_recorded)
-    assert kept[1] <= MAX_RECORDED + kept[0]
+        recorded.append(checker.n_recorded)
+    assert recorded[1] <= MAX_RECORDED + recorded[0]
 
 
 def test_neighbours_of_one_line_become_one_use() -> None:
@@ -394,12 +394,12 @@ def test_freed_memory_remembers_each_byte() -> None:
             stream = (random.choice((0, 0, 1)), random.choice((0, 0, 0, 1)))
             address = random.randrange(16)
             block = Allocation(stream, address, random.randint(1, 8))
-            found = {
+            inherited = {
                 (past.name, address + byte)
                 for past in freed.claim(block)
                 for byte in range(past.extent.start, past.extent.stop)
             }
-            assert found == claimed(table, block)
+            assert inherited == claimed(table, block)
             start = random.randrange(block.size_bytes)
             view = Extent(start, random.randint(1, block.size_bytes - start))
             past = written(view)
@@ -412,7 +412,7 @@ def test_freed_memory_remembers_each_byte() -> None:
 
 def claimed(table: dict[tuple[int, int], Any], block: Allocation) -> set[tuple[str, int]]:
     """Remove a block from a table of freed bytes; return the uses of its bytes."""
-    device, found = block.stream[0], set()
+    device, inherited = block.stream[0], set()
     inside = range(block.address, block.stop)
     met = {piece for (at, byte), (piece, _) in table.items() if at == device and byte in inside}
     for key, (piece, names) in list(table.items()):
@@ -424,10 +424,10 @@ def claimed(table: dict[tuple[int, int], Any], block: Allocation) -> set[tuple[s
             del table[key]
         elif key[1] in inside:
             del table[key]
-            found |= {(name, key[1]) for name in names}
+            inherited |= {(name, key[1]) for name in names}
         else:  # the parts before and after are blocks of their own now
             table[key] = ((number, is_after), stream), names
-    return found
+    return inherited
 
 
 def test_freed_blocks_are_swept_when_their_number_doubles(
@@ -470,14 +470,14 @@ def test_the_site_is_the_users_line() -> None:
 
 def test_a_thread_without_a_line_of_the_users() -> None:
     """A thread without user code, such as autograd's, has an unknown line."""
-    found: list[_call_sites.Site] = []
-    code = compile("def ask():\n    found.append(user_site())", _call_sites.__file__, "exec")
-    names = {"found": found, "user_site": _call_sites.user_site}
+    sites: list[_call_sites.Site] = []
+    code = compile("def ask():\n    sites.append(user_site())", _call_sites.__file__, "exec")
+    names = {"sites": sites, "user_site": _call_sites.user_site}
     exec(code, names)
     thread = threading.Thread(target=names["ask"])
     thread.start()
     thread.join()
-    assert found == [_call_sites.NOWHERE]
+    assert sites == [_call_sites.NOWHERE]
     assert _call_sites.site_text(_call_sites.NOWHERE) == "an unknown line"
 
 

@@ -8,8 +8,10 @@ import torch
 import gpulab
 from gpulab.core.errors import NoValuesError
 from gpulab.virtual import Kind
+from gpulab.virtual.simulator.costs import copy_ns
 
 HALF = torch.float16
+View = Callable[[torch.Tensor], torch.Tensor]
 GPU_CONVERTS = [Kind.KERNEL, Kind.COPY_OUT]
 
 
@@ -40,6 +42,36 @@ def test_the_host_converts_for_a_blocking_copy_and_else_the_gpu(
         torch.cuda.synchronize()
         assert [task.kind for task in gpu.machine.gpu.device.records()] == kinds
         assert found.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("of_host", "of_gpu", "is_direct"),
+    [
+        (lambda x: x, lambda x: x, True),
+        (lambda x: x.t(), lambda x: x.t(), True),
+        (lambda x: x[1], lambda x: x[2], True),
+        (lambda x: x.t(), lambda x: x, False),
+        (lambda x: x[:, :99], lambda x: x[:, :99], False),
+    ],
+    ids=["whole", "transposed", "rows", "one transposed", "columns"],
+)
+def test_only_a_direct_copy_uses_pinned_memory(
+    of_host: View, of_gpu: View, *, is_direct: bool
+) -> None:
+    """For another layout PyTorch makes a dense tensor in between, in pageable memory."""
+    with gpulab.virtual_gpu("H200", first_use=False) as gpu:
+        host = of_host(torch.ones(256, 256, pin_memory=True))
+        device = of_gpu(torch.zeros(256, 256, device="cuda"))
+        torch.cuda.synchronize()
+        expected_ns = copy_ns(host.numel() * host.itemsize, gpu.spec, pinned=is_direct)
+        for target, source in ((device, host), (host, device)):
+            gpu.machine.gpu.device.forget_records()
+            target.copy_(source, non_blocking=True)
+            torch.cuda.synchronize()
+            (copy,) = (
+                task for task in gpu.machine.gpu.device.records() if task.kind is not Kind.KERNEL
+            )
+            assert copy.end_ns - copy.start_ns == expected_ns
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, HALF])

@@ -175,7 +175,8 @@ class ProgramWatch(TorchDispatchMode, WaitListener):  # type: ignore[no-untyped-
         call = read_call(func, args, kwargs, out)
         on_device = [t for t in (*call.made, *call.written, *call.read) if self.hardware.holds(t)]
         if not on_device:
-            if self.memories.has_pinned:
+            # What would launch no kernel on the GPU, a view or an allocation, reads nothing here.
+            if self.memories.has_pinned and call.has_kernel:
                 check_host_operation(self._checker, func, args, kwargs)
             return
         stream = self._current(self.hardware.index_of(on_device[0]))

@@ -14,22 +14,18 @@ from gpulab.virtual.dispatch._dispatcher import (
     observing,
     require_deterministic,
 )
-from gpulab.virtual.dispatch._untyped_storage import VirtualStorage, fill, storage_of
-from gpulab.virtual.dispatch._value_limits import missing_by_size
+from gpulab.virtual.dispatch._untyped_storage import VirtualStorage
 
 __all__ = [
     "MissingValuesWarning",
     "VirtualMode",
     "VirtualStorage",
     "dispatch",
-    "fill",
     "is_pinned",
-    "missing_by_size",
     "observing",
     "pin",
     "read_back",
     "require_deterministic",
     "require_values",
     "seeded",
-    "storage_of",
 ]

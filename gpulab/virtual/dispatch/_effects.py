@@ -16,6 +16,8 @@ from gpulab.virtual.tensors import TensorLayout, VirtualTensor, layout_of
 # In training mode a batch norm updates running mean and variance, although its schema in torch
 # 2.13 does not mark these arguments as written.
 _RUNNING_STATISTICS, _TRAINING = (3, 4), 5
+# PyTorch lets these write to an expanded tensor: an element gets the same value each time.
+_MAY_WRITE_TWICE = {"fill", "zero", "masked_fill", "index_fill", "index_put", "_index_put_impl"}
 
 
 class Effect(Enum):
@@ -112,10 +114,9 @@ def effects_of(
     # From the schema, because the stand-ins do not show which arguments were written.
     writes = _changed(operator, args, kwargs, tensors)
     effect = _effect(operator, results, writes)
-    # Views may have overlapping elements, but CUDA refuses a kernel that writes them.
-    if effect is Effect.KERNEL:
+    if effect is Effect.KERNEL and operator.name not in _MAY_WRITE_TWICE:
         for i in writes:
-            _check_written(tensors[i].layout_key)
+            _refuse_expanded(tensors[i].layout_key)
     return CallEffects(
         effect,
         results,
@@ -219,15 +220,17 @@ def _effect(operator: Operator, results: Sequence[object], writes: tuple[int, ..
     return Effect.KERNEL
 
 
-def _check_written(layout: TensorLayout) -> None:
-    """Refuse to write to a tensor that has several elements at the same address.
+def _refuse_expanded(layout: TensorLayout) -> None:
+    """Refuse to write to an expanded tensor, whose elements share an address.
+
+    PyTorch does not look for other views with such elements, as of ``Tensor.unfold``.
 
     Raises
     ------
     RuntimeError
         With PyTorch's message.
     """
-    if layout.span_bytes < layout.n_elements * layout.dtype.itemsize:
+    if any(n > 1 and not step for n, step in zip(layout.sizes, layout.strides, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."

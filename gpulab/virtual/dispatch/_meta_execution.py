@@ -14,6 +14,7 @@ from gpulab.core.torch_private import (
     call_shape_function,
     has_shape_function,
     schema_of,
+    suggest_memory_format,
 )
 from gpulab.virtual.dispatch._cpu_errors import is_about_arguments
 from gpulab.virtual.dispatch._plain_shapes import without_symbols
@@ -118,10 +119,10 @@ def _execute_or_refuse(
     except NotImplementedError:
         # The CPU has no kernel for it either, so the first error says more.
         raise error.with_traceback(None) from None
-    except RuntimeError as same:
-        # The text of a check without one says less.
-        told = error if "to be true, but got false" in str(same) else same
-        raise told.with_traceback(None) from None
+    except RuntimeError as cpu_error:
+        # A check without a text of its own says less than the error of the meta tensors.
+        clearer = error if "to be true, but got false" in str(cpu_error) else cpu_error
+        raise clearer.with_traceback(None) from None
 
 
 def _execute_on(
@@ -191,29 +192,8 @@ class _NothingWritten(_ShapesAlone):  # type: ignore[no-untyped-call] # as above
 def _as_cudnn(args: tuple[Any, ...], out: Any) -> Any:
     """Return a convolution's result in channels-last format if an input has it, as cuDNN does."""
     # Meta tensors return a contiguous result.
-    if not any(_has_channels_last(item) for item in args[:2]):
-        return out
-    is_flat = out.dim() == 4  # noqa: PLR2004 # images have 4 dimensions, volumes 5
-    memory_format = torch.channels_last if is_flat else torch.channels_last_3d
-    return torch.empty_like(out, memory_format=memory_format)
-
-
-def _has_channels_last(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is in channels-last format, by the rules of PyTorch's C++ code.
-
-    The rules are those of ``suggest_memory_format``. A tensor with one channel or one pixel has
-    the strides of both formats, and counts as contiguous.
-    """
-    sizes, strides = tensor.shape, tensor.stride()
-    if tensor.dim() not in {4, 5} or strides[1] == 0:
-        return False
-    least = 0
-    for dimension in (1, *range(tensor.dim() - 1, 1, -1), 0):
-        is_ambiguous = dimension == 0 and least == strides[1]
-        if sizes[dimension] == 0 or strides[dimension] < least or is_ambiguous:
-            return False
-        least = strides[dimension] * sizes[dimension]
-    return True
+    formats = {suggest_memory_format(item) for item in args[:2]} - {torch.contiguous_format}
+    return torch.empty_like(out, memory_format=formats.pop()) if formats else out
 
 
 def _stand_in(arg: Any, stand_ins: dict[int, torch.Tensor], device: torch.device) -> Any:

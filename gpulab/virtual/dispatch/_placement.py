@@ -48,9 +48,8 @@ def check_host_numbers(operator: Operator, args: tuple[Any, ...], kwargs: dict[s
     RuntimeError
         With PyTorch's message.
     """
+    # Indices are on the GPU by now: PyTorch, and so the dispatcher, moves them there.
     allowed = operator.host_numbers
-    if operator.model.takes_host_indices:
-        allowed |= {"indices"}
     for name, tensor in _named_tensors(operator.func, args, kwargs):
         if name not in allowed and not isinstance(tensor, VirtualTensor) and not tensor.dim():
             raise RuntimeError(_mixed_devices(operator.func, args, kwargs))

@@ -38,6 +38,21 @@ class VirtualStorage(torch.UntypedStorage):
         _storages[block.identity] = storage
         return storage
 
+    @classmethod
+    def of_host(cls, source: torch.UntypedStorage, device: torch.device) -> Self:
+        """Return a copy of a host storage in new memory of a virtual GPU."""
+        machine, n_bytes = active(), source.nbytes()
+        # The storage has no type until a tensor views it, so the number of elements is not known.
+        # The values are kept if they would be few enough as elements of the widest type; the first
+        # view then decides. See view().
+        n_elements = math.ceil(n_bytes / torch.complex128.itemsize)
+        missing = missing_by_size(machine, layout((n_elements,), (1,), torch.complex128))
+        block = Storage(machine, machine.gpus[index_of(device, machine)], n_bytes, missing)
+        # In torch.save's old format the bytes come later in the file, after the tensors.
+        if n_bytes and not getattr(source, "_torch_load_uninitialized", False):
+            _fill(block, source)
+        return cls(block, is_untyped=True)
+
     device = property(lambda self: cuda_device(self.block.gpu.index))
 
     def nbytes(self) -> int:
@@ -112,7 +127,7 @@ class VirtualStorage(torch.UntypedStorage):
         """Read the bytes of a storage from a file in torch.save's old format."""
         on_host: Any = torch.UntypedStorage(self.nbytes())  # type: ignore[no-untyped-call] # torch's is untyped
         on_host._set_from_file(*args)  # noqa: SLF001 # PyTorch's storage
-        fill(self.block, on_host)
+        _fill(self.block, on_host)
 
 
 # torch.save writes the name of a storage's class into the file, and a program without gpulab must
@@ -138,7 +153,7 @@ for _name in ("__setitem__", "byteswap", "clone", "copy_", "fill_", "new", "resi
     setattr(VirtualStorage, _name, _refuse(_name))
 
 
-def fill(block: Storage, source: torch.UntypedStorage) -> None:
+def _fill(block: Storage, source: torch.UntypedStorage) -> None:
     """Copy the bytes of a host storage into device memory."""
     on_host = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
     copy_in(_as_bytes(block), on_host, pinned=is_pinned(on_host), non_blocking=False)

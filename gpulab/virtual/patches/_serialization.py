@@ -9,7 +9,6 @@ import io
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from math import ceil
 from typing import Any
 
 import torch
@@ -27,19 +26,12 @@ from gpulab.core.torch_private import (
     tensor_utils,
     untyped_dtypes,
 )
-from gpulab.virtual._streams import index_of
-from gpulab.virtual.dispatch import (
-    VirtualStorage,
-    fill,
-    missing_by_size,
-    require_values,
-    storage_of,
-)
+from gpulab.virtual.dispatch import VirtualStorage, require_values
 from gpulab.virtual.simulator import Machine
-from gpulab.virtual.tensors import Storage, VirtualTensor, layout, wrap
+from gpulab.virtual.tensors import VirtualTensor, wrap
 
 
-def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
+def replacements(_machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
     """Return the replacements for ``torch.save`` and for moving a host storage to the device."""
     original_to, original_save = torch.UntypedStorage.to, torch.save
     originally_storage = torch.is_storage
@@ -48,7 +40,7 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         target = torch.device(device)
         if target.type != "cuda":
             return original_to(self, device=target, non_blocking=non_blocking)
-        return _on_device(machine, self, target)
+        return VirtualStorage.of_host(self, target)
 
     def save(
         obj: object,
@@ -70,24 +62,6 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         (torch, {"save": save, "is_storage": is_storage}),
         (torch.serialization, {"save": save}),
     ]
-
-
-def _on_device(
-    machine: Machine, source: torch.UntypedStorage, device: torch.device
-) -> VirtualStorage:
-    """Return a copy of a host storage in new memory of a virtual GPU."""
-    gpu = machine.gpus[index_of(device, machine)]
-    n_bytes = source.nbytes()
-    # The storage has no type until a tensor views it, so the number of elements is not known. The
-    # values are kept if they would be few enough as elements of the widest type; the first view
-    # then decides. See VirtualStorage.view().
-    n_elements = ceil(n_bytes / torch.complex128.itemsize)
-    missing = missing_by_size(machine, layout((n_elements,), (1,), torch.complex128))
-    block = Storage(machine, gpu, n_bytes, missing)
-    # In torch.save's old format the bytes of a storage come later in the file, after the tensors.
-    if n_bytes and not getattr(source, "_torch_load_uninitialized", False):
-        fill(block, source)
-    return VirtualStorage(block, is_untyped=True)
 
 
 def _require_all_values(obj: object, pickle_module: Any, protocol: int) -> None:
@@ -152,7 +126,7 @@ def _reduce_data(tensor: VirtualTensor) -> tuple[Any, tuple[Any, ...]]:
     view = (tensor.offset, sizes, strides, tensor.requires_grad, hooks)
     bits = tensor_metadata(tensor)
     last = (bits,) if bits else ()
-    storage = storage_of(tensor)
+    storage = tensor.untyped_storage()
     if key.dtype in untyped_dtypes():
         return rebuild_untyped_tensor, (storage, *view, key.dtype, *last)
     typed = torch.TypedStorage(wrap_storage=storage, dtype=key.dtype, _internal=True)  # type: ignore[no-untyped-call] # torch's is untyped

@@ -236,12 +236,12 @@ def test_handles_do_not_change_worlds(nvml: FakeNvml) -> None:
 
     nvml.answers["GetClockInfo"] = clock
     gpu = gpulab.virtual_gpu("A100")
-    seen = []
+    clocks_mhz = []
     for _ in range(2):
-        seen.append(read(0, parts=["sm_mhz"]).sm_mhz)
+        clocks_mhz.append(read(0, parts=["sm_mhz"]).sm_mhz)
         with gpu:
-            seen.append(read(0, parts=["sm_mhz"]).sm_mhz)
-    assert seen == [345, 1410, 345, 1410]
+            clocks_mhz.append(read(0, parts=["sm_mhz"]).sm_mhz)
+    assert clocks_mhz == [345, 1410, 345, 1410]
     assert handles == [0, 0]
 
 

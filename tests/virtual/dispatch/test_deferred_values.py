@@ -32,8 +32,8 @@ def test_norm_layers_train_in_half_precision(
         halves = x.to("cuda", dtype).requires_grad_()
         (make().to("cuda", dtype)(halves) * away.to("cuda", dtype)).sum().backward()
         assert halves.grad is not None
-        found = halves.grad.float().cpu()
-    assert found.numpy() == pytest.approx(exact.grad.numpy(), abs=0.06)
+        gradient = halves.grad.float().cpu()
+    assert gradient.numpy() == pytest.approx(exact.grad.numpy(), abs=0.06)
 
 
 ELEMENTWISE: list[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = [
@@ -76,7 +76,7 @@ def test_a_large_result_is_computed_in_its_place(
     with gpulab.virtual_gpu("H200", first_use=False):
         a, b = x.cuda(), y.cuda()
         for work in ELEMENTWISE:
-            found, expected = work(a, b), work(x, y)
-            assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
-            torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=0, equal_nan=True)
+            result, expected = work(a, b), work(x, y)
+            assert (result.dtype, result.stride()) == (expected.dtype, expected.stride())
+            torch.testing.assert_close(result.cpu(), expected, rtol=0, atol=0, equal_nan=True)
     assert in_place >= {"add", "mul", "pow", "lt", "where", "lerp", "exp", "gelu", "clone", "rsub"}

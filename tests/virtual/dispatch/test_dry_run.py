@@ -28,9 +28,9 @@ def test_wrong_calls_raise_where_a_gpu_raises(seed: int, *, with_values: bool) -
     with virtual(with_values=with_values):
         tried = try_all(["written"], chosen)
     assert len(tried) == N_LINES
-    found = differences(tried, load())
+    differing = differences(tried, load())
     # Without values a call that needs them, such as an index by a mask, says that there are none.
-    assert [line for line in found if with_values or "has no values" not in line] == []
+    assert [line for line in differing if with_values or "has no values" not in line] == []
 
 
 @MODES
@@ -97,6 +97,64 @@ def test_memory_that_is_read_and_written_raises_only_where_it_overlaps() -> None
             _raises(wrong)
             right()
         torch.cuda.synchronize()
+
+
+OVERLAPPING: dict[str, Call] = {
+    "expanded": lambda: torch.ones(4, 1).expand(4, 5),
+    "large and expanded": lambda: torch.ones(400, 1).expand(400, 500),
+    "windows": lambda: torch.arange(9.0).unfold(0, 5, 1),
+    "large windows": lambda: torch.arange(900.0).unfold(0, 400, 1),
+}
+WRITES: list[Callable[[torch.Tensor], object]] = [
+    lambda x: x.add_(1),
+    lambda x: x.fill_(1),
+    lambda x: x.zero_(),
+    lambda x: x.masked_fill_(x > 0, 2.0),
+    lambda x: x.index_fill_(0, torch.zeros(1, dtype=torch.long, device=x.device), 2.0),
+    lambda x: x.index_put_((torch.zeros(1, dtype=torch.long, device=x.device),), x[1].clone()),
+    lambda x: x.copy_(torch.ones_like(x)),
+    lambda x: torch.mul(x, 2, out=x),
+    lambda x: torch._foreach_add_([x], 1.0),
+    lambda x: x.normal_(),
+]
+
+
+def refusal(write: Callable[[torch.Tensor], object], x: torch.Tensor) -> str:
+    """Return the message with which a write is refused, or an empty text."""
+    try:
+        write(x)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
+@pytest.mark.parametrize("view", OVERLAPPING)
+def test_elements_at_one_address_are_written_where_pytorch_writes_them(view: str) -> None:
+    """What the CPU refuses is refused in the same words, and all else is computed."""
+    host = OVERLAPPING[view]()
+    n_elements = host.untyped_storage().nbytes() // host.itemsize
+    expected = [refusal(write, host) for write in WRITES]
+    with gpulab.virtual_gpu("H200", first_use=False):
+        device = torch.ones(n_elements, device="cuda").as_strided(host.shape, host.stride())
+        assert [refusal(write, device) for write in WRITES] == expected
+        torch.cuda.synchronize()
+
+
+def test_a_view_beyond_its_storage_is_refused() -> None:
+    """``as_strided`` accepts and refuses what it does on the CPU, counting from the storage."""
+    chosen = random.Random(0)
+    n_refused = 0
+    with gpulab.virtual_gpu("H200", first_use=False):
+        host, device = (torch.arange(12.0, device=name)[2:8] for name in ("cpu", "cuda"))
+        for _ in range(60):
+            sizes, strides = (chosen.choices(range(5), k=2) for _ in range(2))
+            form = sizes, strides, chosen.choice([None, 0, 1, 4, 11, 12])
+            refused = refusal(lambda x, form=form: x.as_strided(*form), host)
+            assert refusal(lambda x, form=form: x.as_strided(*form), device) == refused
+            n_refused += bool(refused)
+            assert refused or host.as_strided(*form).equal(device.as_strided(*form).cpu())
+    assert 15 < n_refused < 45
 
 
 def test_no_call_is_refused_for_values_that_it_does_not_have() -> None:

@@ -154,9 +154,9 @@ def test_the_tables_name_every_operator_of_the_database_that_fails_on_an_index(
 ) -> None:
     """PyTorch's database of operators: what the CPU refuses is in a table, or the host waits."""
     command = [*warm_database, "-m", "tests.support.failing_indices"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert len(found) > 15
-    assert {*found} - _checked() == set()
+    failing = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert len(failing) > 15
+    assert {*failing} - _checked() == set()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def no_values(work: Callable[[], torch.Tensor]) -> str:
 def test_large_tensors_have_no_values_and_say_so() -> None:
     """A tensor above ``max_value_elements`` has no values, and its repr and error say so."""
     big = torch.empty(2048, 1024, device="cuda")
+    assert not torch.ones(2, device="cuda").resize_(2048, 1024).has_values
     assert repr(big) == (
         "tensor(<no values>, device='cuda:0', size=(2048, 1024), dtype=torch.float32)"
     )
@@ -85,6 +86,7 @@ def test_an_expensive_result_makes_its_target_unknown() -> None:
     a, c = (torch.empty(512, 512, device="cuda") for _ in range(2))
     torch.mm(a, a, out=c)
     assert math.isnan(c[0, 0].item())
+    assert torch.zeros_like(c).has_values  # it needs the shape alone
     c[:256].fill_(3.0)
     assert math.isnan(c[0, 0].item())
     c.fill_(3.0)  # overwrites every element, so no missing value is left
@@ -108,13 +110,13 @@ def test_running_statistics_of_what_is_missing_are_missing() -> None:
 def test_nan_is_explained_once() -> None:
     """The first read of a nan that stands for a missing value warns, at the reader's line."""
     big = torch.empty(2048, 1024, device="cuda")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         assert math.isnan(big.sum().item())
         assert math.isnan(big.cpu()[0, 0])
-    assert [warning.category for warning in told] == [MissingValuesWarning]
-    assert told[0].filename == __file__
-    assert str(told[0].message) == (
+    assert [warning.category for warning in warned] == [MissingValuesWarning]
+    assert warned[0].filename == __file__
+    assert str(warned[0].message) == (
         "nan stands for what was not computed: this torch.float32 tensor of shape () has no "
         "values: it is, or was computed from, a tensor of more elements than "
         "max_value_elements=1048576; choose smaller sizes, or raise max_value_elements= of "
@@ -186,7 +188,7 @@ def _smallest_nanogpt() -> nn.Module:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "given", "is_trained"),
+    ("make", "sizes", "is_trained"),
     [
         (_mnist, (64, 1, 28, 28), True),
         (_mnist, (1000, 1, 28, 28), False),
@@ -196,13 +198,13 @@ def _smallest_nanogpt() -> nn.Module:
     ],
 )
 def test_programs_of_beginners_have_values(
-    make: Callable[[], nn.Module], given: tuple[int, ...], *, is_trained: bool
+    make: Callable[[], nn.Module], sizes: tuple[int, ...], *, is_trained: bool
 ) -> None:
     """Usual first programs have values for loss and gradients under the default limits."""
     has_words = make is _smallest_nanogpt
     with gpulab.virtual_gpu("H200", first_use=False) as virtual:
         model = make().to("cuda").train(is_trained)
-        x = torch.zeros(given, device="cuda", dtype=torch.long if has_words else torch.float)
+        x = torch.zeros(sizes, device="cuda", dtype=torch.long if has_words else torch.float)
         # Nothing after this line waits, so values are planned but hardly any are computed.
         virtual.machine.host.wait_for_device(virtual.machine.gpu.device)
         with torch.set_grad_enabled(is_trained):
