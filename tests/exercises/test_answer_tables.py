@@ -25,7 +25,7 @@ GIVEN = [
     *((each.exercise_id, each.code) for table in TABLES for each in table.ANSWERS),
     *((exercise_id, code) for exercise_id, _, code in test_lesson_answers.DATA),
 ]
-FEWEST = 3
+FEWEST = 5
 
 
 def _codes(exercise_id: str) -> Iterator[str]:
@@ -39,8 +39,8 @@ def _codes(exercise_id: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("exercise_id", exercise_ids())
-def test_every_exercise_has_three_right_answers_and_a_mistake(exercise_id: str) -> None:
-    """At least three right answers and one mistake are tried, whatever lesson it is in."""
+def test_every_exercise_has_five_right_answers_and_a_mistake(exercise_id: str) -> None:
+    """At least five right answers and one mistake are tried, whatever lesson it is in."""
     counts = Counter(bool(code) for code in _codes(exercise_id))
     assert counts[False] >= FEWEST, counts
     assert counts[True] >= 1

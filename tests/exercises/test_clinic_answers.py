@@ -5,6 +5,7 @@ The mistake of each patient is in test_lesson_13.py.
 
 # ruff: noqa: D103, ARG001  # each answer is named for what it does; many ignore an argument
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -78,6 +79,14 @@ def median_of_several(work: Work) -> float:
     return median(waited(work) for _ in range(9))
 
 
+@right("13.unwaited")
+def read_a_result(work: Work) -> float:
+    start = time.perf_counter()
+    work()
+    torch.zeros(1, device="cuda").cpu()
+    return time.perf_counter() - start
+
+
 @right("13.backlog")
 def poll_the_stream(work: Work) -> float:
     stream = torch.cuda.current_stream()
@@ -136,6 +145,11 @@ right("13.too-early")(
         "torch.cuda.synchronize() -> torch.cuda.current_stream().record_event().synchronize()",
     )
 )
+
+
+@right("13.first-call")
+def shortest_of_five(work: Work) -> float:
+    return min(waited(work) for _ in range(5))
 
 
 @right("13.first-call")
@@ -216,6 +230,15 @@ def second_pass(layers: Sequence[Work]) -> float:
 
     one_pass()
     return waited(one_pass)
+
+
+@right("13.each-layer")
+def many_passes(layers: Sequence[Work]) -> float:
+    start = time.perf_counter()
+    for layer in list(layers) * 10:
+        layer()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / 10
 
 
 @right("13.each-layer")
@@ -324,6 +347,22 @@ def both_timed_by_events(n_bytes: int, work: Work) -> float:
     return start.elapsed_time(end) / 1e3
 
 
+@right("13.pageable")
+def two_side_streams(n_bytes: int, work: Work) -> float:
+    host = torch.empty(n_bytes // 4, dtype=torch.float32, pin_memory=True)
+    target = torch.empty(n_bytes // 4, device="cuda")
+    copying, computing = torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    with torch.cuda.stream(copying):
+        target.copy_(host, non_blocking=True)
+    with torch.cuda.stream(computing):
+        work()
+    copying.synchronize()
+    computing.synchronize()
+    return time.perf_counter() - start
+
+
 wrong("copy-not-timed", "13.pageable")(
     changed(both_timed_by_events, "kernel_alone_by_events", "current.wait_stream(side) -> pass")
 )
@@ -373,6 +412,13 @@ def ordinary_copy(x: Tensor) -> float:
 
 
 @right("13.read-too-early")
+def blocking_copy(x: Tensor) -> float:
+    host = torch.zeros(x.shape)
+    host.copy_(x)
+    return float(host.sum())
+
+
+@right("13.read-too-early")
 def wait_for_the_current_stream(x: Tensor) -> float:
     host = x.to("cpu", non_blocking=True)
     torch.cuda.current_stream().synchronize()
@@ -387,6 +433,11 @@ def poll_for_the_copy(x: Tensor) -> float:
     while not done.query():
         pass
     return host.sum().item()
+
+
+@right("13.read-too-early")
+def sum_of_a_list(x: Tensor) -> float:
+    return sum(x.tolist())
 
 
 @right("13.read-too-early")
@@ -642,6 +693,11 @@ right("13.refilled")(
 
 
 @right("13.refilled")
+def stacked_on_the_host(batches: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(batches)).to("cuda")
+
+
+@right("13.refilled")
 def two_buffers_in_turns(batches: Sequence[Tensor]) -> Tensor:
     staging = [torch.empty(batches[0].shape, pin_memory=True) for _ in range(2)]
     copied = [torch.cuda.Event() for _ in range(2)]
@@ -652,6 +708,17 @@ def two_buffers_in_turns(batches: Sequence[Tensor]) -> Tensor:
         uploaded.append(staging[number % 2].to("cuda", non_blocking=True))
         copied[number % 2].record()
     return torch.stack(uploaded)
+
+
+@right("13.refilled")
+def rows_of_one_tensor(batches: Sequence[Tensor]) -> Tensor:
+    uploaded = torch.empty(len(batches), *batches[0].shape, device="cuda")
+    staging = torch.empty(batches[0].shape, pin_memory=True)
+    for row, batch in zip(uploaded, batches, strict=True):
+        torch.cuda.current_stream().synchronize()
+        staging.copy_(batch)
+        row.copy_(staging, non_blocking=True)
+    return uploaded
 
 
 wrong("refilled", "13.refilled")(
@@ -700,6 +767,17 @@ def another_event_for_the_fillers(first: Work, fill: Work) -> int:
         filled.record()
         n_fillers += 1
     return n_fillers
+
+
+@right("13.endless")
+def count_from_itertools(first: Work, fill: Work) -> int:
+    first()
+    done = torch.cuda.current_stream().record_event()
+    n_fillers = itertools.count()
+    while not done.query():
+        fill()
+        next(n_fillers)
+    return next(n_fillers)
 
 
 @right("13.endless")

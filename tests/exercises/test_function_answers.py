@@ -5,6 +5,7 @@
 import math
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from itertools import count
 from statistics import median
@@ -67,6 +68,12 @@ def doubled_until_the_host_is_ahead(work: Work) -> int:
 
 
 @right("07.long-enough")
+def sum_over_single_samples(work: Work) -> float:
+    longest_s = max(host_time(work, 1) for _ in range(5))
+    return 40 * 2 * longest_s * 1.98e9
+
+
+@right("07.long-enough")
 def calibrated_by_events(work: Work) -> Tensor:
     start, end = events()
     start.record()
@@ -75,6 +82,11 @@ def calibrated_by_events(work: Work) -> Tensor:
     end.synchronize()
     cycles_per_s = 1e7 / (start.elapsed_time(end) / 1e3)
     return torch.tensor(2 * host_time(work) * cycles_per_s)
+
+
+@right("07.long-enough")
+def clock_from_torch(work: Work) -> Any:
+    return np.float64(2 * host_time(work)) * torch.cuda.clock_rate() * 1e6
 
 
 @wrong("guess", "07.long-enough")
@@ -157,6 +169,29 @@ def own_input_and_warm_up_in_a_side_stream(function: Function, x: Tensor) -> Fun
         return torch.empty_like(result).copy_(result)
 
     return replay
+
+
+class Replayed:
+    """A graph that is called like a function."""
+
+    def __init__(self, function: Function, x: Tensor) -> None:
+        self.input = torch.empty_like(x)
+        self.input.copy_(x)
+        function(self.input)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.result = function(self.input)
+
+    def __call__(self, new: Tensor) -> Tensor:
+        """Return the function's result for a new tensor."""
+        self.input.copy_(new, non_blocking=True)
+        self.graph.replay()
+        return self.result.detach().clone()
+
+
+@right("07.graph-it")
+def an_object(function: Function, x: Tensor) -> Function:
+    return Replayed(function, x)
 
 
 @right("07.graph-it")
@@ -287,6 +322,13 @@ def a_sleep_for_each_sample(fn: Work) -> tuple[float, float]:
 
 
 @right("07.benchmark", "08.benchmark")
+def a_list_with_the_clock_of_gpulab(fn: Work) -> list[object]:
+    warm_up(fn)
+    times_s, clock_mhz = timed(fn, 4_000_000)
+    return [np.median(times_s), clock_mhz]
+
+
+@right("07.benchmark", "08.benchmark")
 def one_long_sleep(fn: Work) -> tuple[float, float]:
     warm_up(fn)
     flush, pairs = read_l2(), [events() for _ in range(15)]
@@ -317,6 +359,13 @@ def a_sleep_in_parts(fn: Work) -> tuple[float, float]:
     torch.cuda.synchronize()
     clock_mhz = torch.cuda.clock_rate()
     return median(start.elapsed_time(end) for start, end in pairs) / 1e3, clock_mhz
+
+
+@right("07.benchmark", "08.benchmark")
+def a_tensor_for_each_number(fn: Work) -> tuple[Tensor, Tensor]:
+    warm_up(fn)
+    times_s, clock_mhz = timed(fn, 4_000_000)
+    return torch.tensor(times_s).median(), torch.tensor(float(clock_mhz))
 
 
 wrong("gaps", "07.benchmark", "08.benchmark")(
@@ -404,6 +453,28 @@ def copies_ahead(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps
         slots[step % 2].computed.record()
 
 
+@right("08.double-buffer")
+def repair_of_the_report(
+    slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int
+) -> None:
+    copied: dict[int, torch.cuda.Event] = {}
+    computed: dict[int, torch.cuda.Event] = {}
+    for step in range(n_steps):
+        slot = slots[step % 2]
+        if step % 2 in copied:
+            copied[step % 2].synchronize()
+        fill(slot.pinned, step)
+        if step % 2 in computed:
+            copying.wait_event(computed[step % 2])
+        with torch.cuda.stream(copying):
+            slot.on_device.copy_(slot.pinned, non_blocking=True)
+            slot.copied.record()
+        copied[step % 2] = copying.record_event()
+        torch.cuda.current_stream().wait_event(slot.copied)
+        compute(slot.on_device, step)
+        computed[step % 2] = torch.cuda.default_stream().record_event()
+
+
 @wrong("both-races", "08.double-buffer")
 def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: int) -> None:
     for step in range(n_steps):
@@ -447,6 +518,20 @@ def with_numpy(cpu_s: float, gpu_s: float, transfers_s: float) -> Any:
     return np.int64(np.floor(transfers_s / (cpu_s - gpu_s))) + 1
 
 
+@right("09.how-many")
+def by_fractions(cpu_s: float, gpu_s: float, transfers_s: float) -> int | None:
+    saved = Fraction(str(cpu_s)) - Fraction(str(gpu_s))
+    return int(Fraction(str(transfers_s)) // saved) + 1 if saved > 0 else None
+
+
+@right("09.how-many")
+def a_whole_float(cpu_s: float, gpu_s: float, transfers_s: float) -> float | None:
+    if not cpu_s > gpu_s:
+        return None
+    n = float(math.ceil(transfers_s / (cpu_s - gpu_s)))
+    return n if n * cpu_s > transfers_s + n * gpu_s else n + 1
+
+
 # 10.least-time
 
 
@@ -466,6 +551,17 @@ def by_intensity(m: int, k: int, n: int, peak: float, bandwidth: float) -> float
 def as_a_tensor(m: int, k: int, n: int, peak: float, bandwidth: float) -> Tensor:
     times_s = [2 * m * n * k / peak, 2 * (m * k + k * n + m * n) / bandwidth]
     return torch.tensor(times_s, dtype=torch.float64).max()
+
+
+@right("10.least-time")
+def as_numpy(m: int, k: int, n: int, peak: float, bandwidth: float) -> Any:
+    return np.maximum(2.0 * m * n * k / peak, 2.0 * (m * k + k * n + m * n) / bandwidth)
+
+
+@right("10.least-time")
+def exact_flops(m: int, k: int, n: int, peak: float, bandwidth: float) -> float:
+    times_s = 2 * m * n * k / peak, (m * k + k * n + m * n) / (bandwidth / 2)
+    return float(np.max(times_s))
 
 
 # 10.which-bound
@@ -489,6 +585,12 @@ def in_capitals(flops: float, size_bytes: float) -> str:
     return longest_of_three(flops, size_bytes).upper()
 
 
+@right("10.which-bound")
+def by_a_list(flops: float, size_bytes: float) -> str:
+    times_s = [flops / 989.4e12, size_bytes / 4.8e12, 1e-6]
+    return ["compute", "memory", "launch"][times_s.index(max(times_s))]
+
+
 @wrong("unexplained", "10.which-bound")
 def launch_if_few_bytes(flops: float, size_bytes: float) -> str:
     if size_bytes < 4.8e6:
@@ -503,6 +605,11 @@ def by_argmax(flops: float, size_bytes: float) -> Any:
 
 
 # 12.sectors
+
+
+@right("12.sectors")
+def as_a_set(n: int, stride: int, size_bytes: int) -> int:
+    return len({k * stride * size_bytes // 32 for k in range(n)})
 
 
 @right("12.sectors")
@@ -521,6 +628,11 @@ def by_numpy(n: int, stride: int, size_bytes: int) -> Any:
 def by_a_tensor(n: int, stride: int, size_bytes: int) -> Tensor:
     sectors = torch.arange(n) * (stride * size_bytes) // 32
     return (sectors.diff() != 0).sum() + 1
+
+
+@right("12.sectors")
+def as_a_smaller_of_two(n: int, stride: int, size_bytes: int) -> int:
+    return min(n, math.ceil(((n - 1) * stride * size_bytes + size_bytes) / 32))
 
 
 @wrong("beyond-the-last", "12.sectors")
