@@ -12,15 +12,17 @@ import timeit
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import compress, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch.cuda import Event
 
 import gpulab
 from gpulab import clocks, exercises, stats
+from gpulab.exercises.lesson_04.traces import SAMPLES_S
 from tests.support.answers import Answer, Answers, assert_verdict, changed
 
 Work = Callable[[], object]
@@ -113,13 +115,13 @@ def polling(fn: Work) -> float:
             pass
 
     samples_s = []
-    for _ in range(5):
+    for _ in range(11):
         wait()
         start_s = time.perf_counter()
         fn()
         wait()
         samples_s.append(time.perf_counter() - start_s)
-    return sorted(samples_s)[2]
+    return sorted(samples_s)[5]
 
 
 @right("02.benchmark")
@@ -430,6 +432,20 @@ def in_a_stream_of_its_own(fn: Work) -> float:
         return statistics.median(pairs_ms(fn, 15)) / 1e3
 
 
+@right("03.benchmark")
+def queried(fn: Work) -> np.floating[Any]:
+    pairs: deque[tuple[Event, Event]] = deque()
+    for _ in range(7):
+        start, end = Event(enable_timing=True), Event(enable_timing=True)
+        start.record()
+        fn()
+        end.record()
+        pairs.append((start, end))
+    while not pairs[-1][1].query():
+        pass
+    return np.median([start.elapsed_time(end) for start, end in pairs]) / 1e3
+
+
 wrong("no-events", "03.benchmark")(with_both_waits)
 
 
@@ -462,6 +478,20 @@ def one_pair_around_all(fn: Work) -> float:
 def mean_of_pairs(fn: Work) -> float:
     torch.cuda.synchronize()
     return statistics.fmean(pairs_ms(fn, 30)) / 1e3
+
+
+def warmed_for(fn: Work, duration_s: float) -> None:
+    """Call a work for some time."""
+    end_s = time.perf_counter() + duration_s
+    while time.perf_counter() < end_s:
+        fn()
+        torch.cuda.synchronize()
+
+
+@right("04.benchmark")
+def warm_by_time(fn: Work) -> float:
+    warmed_for(fn, 25e-3)
+    return statistics.median(pairs_ms(fn, 15)) / 1e3
 
 
 @right("04.benchmark")
@@ -499,7 +529,7 @@ def warm_with_much(fn: Work) -> float:
 @right("04.benchmark")
 def steady_part_of_many(fn: Work) -> float:
     torch.cuda.synchronize()
-    return statistics.median(pairs_ms(fn, 150)[100:]) / 1e3
+    return statistics.median(pairs_ms(fn, 300)[200:]) / 1e3
 
 
 wrong("no-warm-up", "04.benchmark")(with_a_head_start)
@@ -530,15 +560,35 @@ def warm_for_ever(fn: Work) -> float:
     return statistics.median(pairs_ms(fn, 11)) / 1e3
 
 
+class Reading(NamedTuple):
+    """Seconds and MHz, as a named tuple."""
+
+    seconds: float
+    clock_mhz: float
+
+
 @right("05.benchmark")
 def clock_in_a_list(fn: Work) -> list[float]:
     return [warm_by_deque(fn), torch.cuda.clock_rate()]
 
 
 @right("05.benchmark")
+def clock_in_an_array(fn: Work) -> np.ndarray[Any, Any]:
+    return np.array([warm_by_groups(fn), torch.cuda.clock_rate()])
+
+
+@right("05.benchmark")
 def clock_in_a_dict(fn: Work) -> dict[str, float]:
     seconds = warm_by_deque(fn)
     return {"clock_mhz": torch.cuda.clock_rate(), "seconds": seconds}
+
+
+@right("05.benchmark")
+def clock_in_a_named_tuple(fn: Work) -> Reading:
+    seconds = warm_with_much(fn)
+    reading = clocks.read()
+    assert reading.sm_mhz is not None
+    return Reading(seconds, reading.sm_mhz)
 
 
 @right("05.benchmark")
@@ -615,6 +665,18 @@ def flush_by_sum(fn: Work) -> tuple[float, float]:
 
 
 @right("06.benchmark")
+def flush_by_rows(fn: Work) -> list[float]:
+    rows = buffer_of(256).view(-1, 4096)
+    sums = torch.empty(len(rows), device="cuda")
+    return list(flushed(fn, lambda: torch.sum(rows, dim=1, out=sums)))
+
+
+@right("06.benchmark")
+def flush_by_maximum(fn: Work) -> tuple[float, float]:
+    return flushed(fn, torch.zeros(90 << 20, device="cuda", dtype=torch.half).amax)
+
+
+@right("06.benchmark")
 def flush_write_then_read(fn: Work) -> tuple[float, float]:
     written, read = buffer_of(128), buffer_of(128)
 
@@ -664,6 +726,23 @@ def runs_of_three(samples_s: list[float], level_s: float) -> int:
     near = np.abs(np.array(samples_s) / level_s - 1) < 0.05
     starts = (i for i in range(len(near) - 2) if near[i : i + 3].all())
     return next(starts, len(samples_s))
+
+
+@right("04.steady-state")
+def steady_by_level(samples_s: list[float]) -> int:
+    third = samples_s[-20:]
+    first_s, last_s = np.median(third[:10]), np.median(third[10:])
+    if abs(last_s / first_s - 1) > 0.02:
+        return len(samples_s)
+    return runs_of_three(samples_s, float(last_s))
+
+
+@right("04.steady-state")
+def steady_by_windows(samples_s: list[float]) -> np.int64:
+    windows = np.lib.stride_tricks.sliding_window_view(np.array(samples_s), 4).max(axis=1)
+    if np.median(windows[-5:]) / np.median(windows[-25:-20]) > 1.05:
+        return np.int64(len(samples_s))
+    return np.argmax(windows < 1.05 * np.median(samples_s[40:]))
 
 
 @right("04.steady-state")
@@ -720,6 +799,11 @@ def keep_near_the_median(samples_s: Samples, readings: Readings) -> list[float]:
 
 
 @right("05.which-to-discard")
+def keep_as_array(samples_s: Samples, readings: Readings) -> np.ndarray[Any, Any]:
+    return np.array(samples_s)[~np.array(clocks.flag(readings))]
+
+
+@right("05.which-to-discard")
 def keep_by_generator(samples_s: Samples, readings: Readings) -> Iterator[float]:
     yield from compress(samples_s, map(operator.not_, clocks.flag(readings)))
 
@@ -729,6 +813,11 @@ def keep_by_removing(samples_s: Samples, readings: Readings) -> tuple[float, ...
     for index in reversed(np.flatnonzero(clocks.flag(readings)).tolist()):
         del samples_s[index]
     return tuple(samples_s)
+
+
+@right("05.which-to-discard")
+def keep_as_series(samples_s: Samples, readings: Readings) -> "pd.Series[float]":
+    return pd.Series(samples_s)[[not flag for flag in clocks.flag(readings)]]
 
 
 @wrong("kept-all", "05.which-to-discard")
@@ -748,6 +837,16 @@ def keep_the_fast(samples_s: Samples, readings: Readings) -> Samples:
 @right("06.choose-a-flush")
 def sum_of_twice_the_l2() -> None:
     buffer_of(120).sum()
+
+
+@right("06.choose-a-flush")
+def maximum_of_more() -> None:
+    buffer_of(300).max()
+
+
+@right("06.choose-a-flush")
+def sums_of_rows() -> None:
+    torch.sum(buffer_of(128).view(-1, 64), dim=1)
 
 
 @right("06.choose-a-flush")
@@ -777,6 +876,17 @@ def read_a_value() -> None:
 
 
 DATA = [
+    *(
+        ("03.floor", value, "")
+        for value in (3.08e-6, "3.1 µs", np.float32(3.07e-6), "3100 ns", 3e-6)
+    ),
+    ("03.floor", 2.59e-6, "too-small"),
+    ("03.floor", 1.28e-6, "empty-pair"),
+    *(
+        ("04.one-number", value, "")
+        for value in (41.2e-6, "41.2 µs", np.median(SAMPLES_S), torch.tensor(41.2e-6), "0.0412 ms")
+    ),
+    ("04.one-number", statistics.fmean(SAMPLES_S), "mean"),
     *(("01.queue-length", value, "") for value in (1022, 1023.0, np.int64(1010), "1,000", 1024)),
     ("01.queue-length", 1300, "too-many"),
     ("11.overlap", {"OVERLAP_US": "35", "saved_us": 35}, ""),
