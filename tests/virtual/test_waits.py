@@ -234,9 +234,9 @@ def test_a_call_waits_without_values_too(line: str) -> None:
     with gpulab.virtual_gpu("H200", max_value_elements=0):
         call = call_of(line)
         call()
-        found = (ask.waits(call), ask.debug(call), ask.captured(call))
+        answer = (ask.waits(call), ask.debug(call), ask.captured(call))
     row = recorded().get(line) or {"waits": True, "debug": True}
-    assert found == (row["waits"], row["debug"], not row["waits"])
+    assert answer == (row["waits"], row["debug"], not row["waits"])
 
 
 @pytest.mark.parametrize(
@@ -259,6 +259,6 @@ def test_nothing_is_read_of_a_tensor_without_elements(
     with gpulab.virtual_gpu("H200"):
         empty = torch.zeros(0, dtype=torch.long, device="cuda")
         results = work(empty)
-        found = results if isinstance(results, tuple) else (results,)
-        assert [tuple(item.shape) for item in found] == sizes
+        answer = results if isinstance(results, tuple) else (results,)
+        assert [tuple(item.shape) for item in answer] == sizes
         assert not ask.waits(lambda: work(empty))

@@ -238,8 +238,8 @@ def test_a_scripted_model_is_loaded_on_the_host_only(tmp_path: Path) -> None:
     """A scripted model that was saved loads on the host, and does not move to the device."""
     path = tmp_path / "model.pt"
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), path)
-    for place in (None, "cpu", torch.device("cpu")):
-        assert torch.jit.load(path, map_location=place)(torch.ones(1, 2)).shape == (1, 2)
+    for device in (None, "cpu", torch.device("cpu")):
+        assert torch.jit.load(path, map_location=device)(torch.ones(1, 2)).shape == (1, 2)
     for load in (
         lambda: torch.jit.load(path, "cuda"),
         lambda: torch.jit.load(path, map_location=torch.device("cuda", 0)),
