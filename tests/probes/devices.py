@@ -34,7 +34,7 @@ _H200 = [
 
 def _readings() -> list[bool]:
     return [
-        0 <= torch.cuda.utilization(0) <= 100,
+        0 <= torch.cuda.utilization(torch.device("cuda")) <= 100,
         0 <= torch.cuda.memory_usage(0) <= 100,
         20 < torch.cuda.temperature(0) < 95,
         50_000 < torch.cuda.power_draw(0) < 800_000,
