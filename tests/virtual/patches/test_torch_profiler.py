@@ -15,6 +15,7 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 import gpulab
+from gpulab.virtual import VirtualGpu
 from gpulab.virtual.dispatch import VirtualMode
 
 inside = pytest.mark.usefixtures("gpu")
@@ -110,9 +111,10 @@ def test_a_schedule_records_only_its_active_steps() -> None:
     assert ready == [2]
 
 
-@inside
-def test_shapes_flops_stacks_and_memory() -> None:
+def test_shapes_flops_stacks_and_memory(gpu: VirtualGpu) -> None:
     """Options for shapes, FLOPs, memory and stacks fill their columns."""
+    usage, values = gpu.machine.gpu.memory.usage, gpu.machine.values
+    before = {*vars(usage)}, {*vars(values)}
     a = torch.ones(64, 32, device="cuda")
     with profile(
         record_shapes=True, with_flops=True, with_stack=True, profile_memory=True
@@ -125,6 +127,7 @@ def test_shapes_flops_stacks_and_memory() -> None:
     assert not hasattr(recorded.profiler.kineto_results.events()[0], "a_name_of_a_later_torch")
     stack = events(recorded, "aten::mm")[0].stack
     assert Path(__file__).name in stack[0]
+    assert ({*vars(usage)}, {*vars(values)}) == before  # nothing is watched any more
 
 
 @inside
@@ -159,11 +162,13 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
 def test_an_open_profiler_ends_with_the_virtual_gpu() -> None:
     """A profiler that was not stopped ends with the context, and the next one starts empty."""
     own = vars(VirtualMode)["__torch_dispatch__"]
-    with gpulab.virtual_gpu("T4", first_use=False):
+    with gpulab.virtual_gpu("T4", first_use=False) as gpu:
         left_open = profile()
         left_open.start()
         assert vars(VirtualMode)["__torch_dispatch__"] is not own
+        assert "launch" in vars(gpu.machine.host)  # replaced, to be recorded
     assert vars(VirtualMode)["__torch_dispatch__"] is own
+    assert "launch" not in vars(gpu.machine.host)
     with gpulab.virtual_gpu("T4", first_use=False), profile() as recorded:
         torch.ones(8, device="cuda").exp()
     assert rows(recorded)["aten::exp"].count == 1
