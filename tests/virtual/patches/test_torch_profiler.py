@@ -81,13 +81,19 @@ def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
 
 @inside
 def test_ranges_of_the_program_are_on_host_and_device() -> None:
-    """``record_function`` is a range of the host, and a range of the device around its kernels."""
+    """``record_function`` is a range of the host, and a range of the device around its kernels.
+
+    The nodes of autograd are on a thread of their own.
+    """
     x = torch.ones(1 << 20, device="cuda")
     with profile() as recorded:
         with record_function("mine"):
             x.exp()
             x.exp()
         x.sin()
+        torch.ones(2, device="cuda", requires_grad=True).sum().backward()
+    (node,) = events(recorded, "autograd::engine::evaluate_function: SumBackward0")
+    assert (events(recorded, "aten::sin")[0].thread, node.thread) == (1, 2)
     on_host, on_device = sorted(events(recorded, "mine"), key=lambda event: str(event.device_type))
     kernels = events(recorded, "exp")
     assert on_host.cpu_children[0].name == "aten::exp"

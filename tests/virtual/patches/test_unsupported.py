@@ -106,6 +106,18 @@ def test_features_of_the_host_are_refused_only_on_the_device(name: str) -> None:
     assert on_host() is not None
 
 
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
+def test_a_refusal_counts_the_default_device_and_names_the_public_function() -> None:
+    """A call without a device is one on the default device."""
+    with torch.device("cuda"):
+        assert refusal_of(lambda: torch.range(0, 4)) == of_name("torch.range")
+    assert refusal_of(torch.cuda.tunable.get_results) == (
+        "the virtual GPU has no model of torch.cuda.tunable.get_results; leave the choice of "
+        "kernels to the model"
+    )
+
+
 DENSE = "use a dense tensor, or a sparse one on the CPU"
 
 
