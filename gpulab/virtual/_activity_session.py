@@ -51,7 +51,7 @@ class SimulatorSession:
         self._machine = machine
         self._launch_ns = launch_ns
         self._buffer_ns = buffer_ns
-        self._own: list[tuple[Any, str, Any]] = []
+        self._originals: list[tuple[Any, str, Any]] = []
         self._calls: list[HostCall] = []
         # The numbers of the calls that copy from or to pageable memory.
         self.pageable: set[int] = set()
@@ -63,15 +63,15 @@ class SimulatorSession:
     def __enter__(self) -> Self:
         # The methods are replaced on these two objects alone, so launches cost nothing more while
         # nobody records.
-        places = [
+        methods = [
             *((self._machine.host, name) for name in _HOST_METHODS),
             *((self._machine, name) for name in _ALLOCATIONS),
         ]
-        watched = [self._watch(name, getattr(owner, name)) for owner, name in places]
-        self._own = [(owner, name, vars(owner).get(name)) for owner, name in places]
+        watched = [self._watch(name, getattr(owner, name)) for owner, name in methods]
+        self._originals = [(owner, name, vars(owner).get(name)) for owner, name in methods]
         try:
             hold(self)
-            for (owner, name), function in zip(places, watched, strict=True):
+            for (owner, name), function in zip(methods, watched, strict=True):
                 vars(owner)[name] = function
             self._recorded = [
                 (gpu.index, self._keeping.enter_context(gpu.device.keeping_records()))
@@ -86,7 +86,7 @@ class SimulatorSession:
     def __exit__(self, *_error: object) -> None:
         self._keeping.close()
         # If two sessions are open on one machine, this may be the other one's replacement.
-        for owner, name, original in self._own:
+        for owner, name, original in self._originals:
             put_back(owner, name, original)
         let_go(self)
 

@@ -34,7 +34,7 @@ ReadClock = Callable[[], int]
 
 
 class HostClocks:
-    """The clocks of a virtual host. All tell one story, from one context to the next."""
+    """The clocks of a virtual host, which agree with each other in each context of its machine."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

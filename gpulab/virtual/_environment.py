@@ -76,7 +76,7 @@ class Environment:
 
     def read(self) -> None:
         """Read the variables, and warn of those that do nothing."""
-        # At each entry, so the quick way round: a lookup of a name that is not set takes long.
+        # This runs at each entry, and looking up a name that is not set takes long.
         now = {name: os.environ[name] for name in sorted(_NAMES.intersection(os.environ))}
         if self._read is None:
             self._read = now

@@ -53,7 +53,7 @@ _IN_USE = (
     "the virtual {} is in use on another thread, which measures or is inside `with gpu:`, and a "
     "process has one virtual clock; measure on one thread at a time"
 )
-# Between looking whether another thread is inside and entering or leaving, none may come or go.
+# Held from the check whether another thread is inside until this one has entered or left.
 _ENTRY = threading.RLock()
 
 

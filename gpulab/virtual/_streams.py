@@ -371,18 +371,14 @@ def _tick_ns(task: StreamTask) -> int:
 
 
 class _CheckedStream:
-    """Raises our error outside the context, before torch's methods use other objects of torch.
+    """Raises our error outside the context, before torch's method makes an event.
 
-    Its methods go on to torch's class, whose methods a program may have replaced.
+    It goes on to torch's class, whose methods a program may have replaced.
     """
 
     def record_event(self, event: Any = None) -> Any:
         active()
         return super().record_event(event)  # type: ignore[misc] # torch's class has it
-
-    def wait_stream(self, stream: Any) -> None:
-        active()
-        super().wait_stream(stream)  # type: ignore[misc] # as above
 
 
 class _CheckedEvent:

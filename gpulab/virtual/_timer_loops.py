@@ -109,7 +109,7 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
         taken_s, n_left = _noted(timer, 1, plain, host), number - 1
     n_rounds = _rounds(timer, number)
     # The backlog may be read before or after some launches of a round.
-    few = max(1, n_rounds * _launches(timer) // 100, _launches(timer) // 2)
+    tolerance = max(1, n_rounds * _launches(timer) // 100, _launches(timer) // 2)
     is_long = number * vars(timer).get("_real_s", 0.0) >= _LONG_S
     # The first part may contain first-use costs and the filling of the launch queue, so the rest
     # is computed from the last part alone.
@@ -119,8 +119,8 @@ def _reading(timer: Any, number: int, plain: Timing, host: Host) -> float:
         part_s = plain(timer, n_rounds)
         taken_s, n_left = taken_s + part_s, n_left - n_rounds
         # Steady if the number of pending launches is about the same as before this part.
-        is_steady = abs(_n_pending(host) - n_before) <= few
-        is_full = n_before >= host.costs.queue_depth - few
+        is_steady = abs(_n_pending(host) - n_before) <= tolerance
+        is_full = n_before >= host.costs.queue_depth - tolerance
         if is_steady and (n_before <= _SHORT_BACKLOG or is_full or is_long):
             timer._steady = number  # noqa: SLF001 # ours
             rest_s = part_s / n_rounds * n_left

@@ -31,8 +31,8 @@ def _wrong(
     """Return a program that runs others under autocast and lists results of another type."""
 
     def run() -> dict[str, str]:
-        found = {name: _dtype(program) for name, program in programs.items()}
-        return {name: text for name, text in found.items() if text != str(expected)}
+        dtypes = {name: _dtype(program) for name, program in programs.items()}
+        return {name: text for name, text in dtypes.items() if text != str(expected)}
 
     return run
 

@@ -34,7 +34,7 @@ _H200 = [
 
 def _readings() -> list[bool]:
     return [
-        0 <= torch.cuda.utilization(0) <= 100,
+        0 <= torch.cuda.utilization(torch.device("cuda")) <= 100,
         0 <= torch.cuda.memory_usage(0) <= 100,
         20 < torch.cuda.temperature(0) < 95,
         50_000 < torch.cuda.power_draw(0) < 800_000,
@@ -43,15 +43,15 @@ def _readings() -> list[bool]:
 
 
 def _current() -> list[object]:
-    seen = [torch.cuda.current_device()]
+    answers = [torch.cuda.current_device()]
     with torch.cuda.device(1):
-        seen += [torch.cuda.current_device(), str(torch.ones(1, device="cuda").device)]
+        answers += [torch.cuda.current_device(), str(torch.ones(1, device="cuda").device)]
         with torch.cuda.device("cuda:0"):
-            seen.append(torch.cuda.current_device())
+            answers.append(torch.cuda.current_device())
     torch.cuda.set_device(1)
-    seen += [torch.cuda.current_device(), str(torch.zeros(2).cuda().device)]
+    answers += [torch.cuda.current_device(), str(torch.zeros(2).cuda().device)]
     torch.cuda.set_device("cuda:0")
-    return [*seen, torch.cuda.current_device()]
+    return [*answers, torch.cuda.current_device()]
 
 
 def _device_of() -> list[object]:
@@ -76,15 +76,15 @@ def _module_moves() -> list[object]:
 
 
 def _streams_of_each() -> list[object]:
-    one, side = torch.cuda.current_stream(1), torch.cuda.Stream(device=1)
+    other, side = torch.cuda.current_stream(1), torch.cuda.Stream(device=1)
     with torch.cuda.stream(side):
-        seen = [torch.cuda.current_device(), torch.cuda.current_stream() == side]
+        answers = [torch.cuda.current_device(), torch.cuda.current_stream() == side]
         torch.cuda._sleep(2_000_000)
-    seen += [torch.cuda.current_device(), str(side.device), str(one.device), side.query()]
+    answers += [torch.cuda.current_device(), str(side.device), str(other.device), side.query()]
     torch.cuda.synchronize(0)
-    seen.append(side.query())
+    answers.append(side.query())
     torch.cuda.synchronize("cuda:1")
-    return [*seen, side.query(), one == torch.cuda.current_stream(0)]
+    return [*answers, side.query(), other == torch.cuda.current_stream(0)]
 
 
 def _events_of_each() -> list[object]:

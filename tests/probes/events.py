@@ -14,10 +14,10 @@ def _event_from_stream() -> list[object]:
     with torch.cuda.stream(side):
         torch.cuda._sleep(_SLEEP_CYCLES)
     event = side.record_event()
-    seen = [event.query()]
+    answers = [event.query()]
     event.wait(torch.cuda.current_stream())
     event.synchronize()
-    return [*seen, event.query(), side.query()]
+    return [*answers, event.query(), side.query()]
 
 
 def _elapsed() -> list[bool]:
@@ -56,18 +56,18 @@ def _never_recorded() -> list[object]:
 
 def _generic() -> list[object]:
     side, event = torch.Stream("cuda"), torch.Event("cuda", enable_timing=True)
-    other = torch.Event(device="cuda", enable_timing=True)
+    end = torch.Event(device="cuda", enable_timing=True)
     event.record(side)
     with side:
         inside = torch.accelerator.current_stream() == side
         torch.cuda._sleep(_SLEEP_CYCLES)
-    other.record(side)
-    seen = [inside, other.query(), side.query()]
+    end.record(side)
+    answers = [inside, end.query(), side.query()]
     side.synchronize()
     return [
-        *seen,
-        other.query(),
-        event.elapsed_time(other) > 0.5,
+        *answers,
+        end.query(),
+        event.elapsed_time(end) > 0.5,
         str(side.device),
         str(event.device),
     ]
@@ -97,14 +97,14 @@ def _between_generic_and_cuda() -> list[object]:
 
 def _event_elapsed(*, timing: bool, recorded: bool, wait: bool) -> Callable[[], float]:
     def run() -> float:
-        one, other = (torch.cuda.Event(enable_timing=timing) for _ in range(2))
+        start, end = (torch.cuda.Event(enable_timing=timing) for _ in range(2))
         if recorded:
-            one.record()
+            start.record()
             torch.cuda._sleep(_SLEEP_CYCLES)
-            other.record()
+            end.record()
         if wait:
             torch.cuda.synchronize()
-        return one.elapsed_time(other)
+        return start.elapsed_time(end)
 
     return run
 

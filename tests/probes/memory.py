@@ -165,8 +165,12 @@ FAMILIES: dict[str, list[Probe]] = {
         Gives("record_stream delays the reuse of memory", _held_by_side_stream),
         Gives(
             "reset_accumulated_memory_stats",
-            lambda: torch.cuda.reset_accumulated_memory_stats(0),
-            None,
+            lambda: [
+                torch.ones(4, device="cuda").tolist(),
+                torch.cuda.reset_accumulated_memory_stats(0),
+                torch.cuda.memory_stats()["allocation.all.allocated"],
+            ],
+            [[1.0] * 4, None, 0],
         ),
         Gives("get_allocator_backend", lambda: torch.cuda.get_allocator_backend() == "native"),
         Gives("ipc_collect", lambda: [torch.cuda.ipc_collect()], [None]),

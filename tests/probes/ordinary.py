@@ -17,14 +17,14 @@ def _profiled() -> list[object]:
     x = torch.ones(1 << 20, device="cuda")
     x.exp()
     torch.cuda.synchronize()
-    with torch.profiler.profile() as found:
+    with torch.profiler.profile() as profiler:
         with torch.profiler.record_function("mine"):
             x.exp()
             x.exp()
         x.sum().item()
-    exp = next(row for row in found.key_averages() if row.key == "aten::exp")
-    on_device = [event.name for event in found.events() if event.device_type.name == "CUDA"]
-    (mine,) = [event for event in found.events() if event.name == "mine" and event.cpu_children]
+    exp = next(row for row in profiler.key_averages() if row.key == "aten::exp")
+    on_device = [event.name for event in profiler.events() if event.device_type.name == "CUDA"]
+    (mine,) = [event for event in profiler.events() if event.name == "mine" and event.cpu_children]
     return [
         *(exp.count, exp.cpu_time_total > 0, exp.device_time_total > 0),
         [child.name for child in mine.cpu_children],

@@ -18,12 +18,12 @@ def _ones(*sizes: int) -> torch.Tensor:
 def _default_device() -> list[str]:
     torch.set_default_device("cuda")
     try:
-        found = [str(torch.ones(2).device), str(torch.get_default_device())]
-        found += [str(nn.Linear(2, 2).weight.device), str(torch.tensor([1]).device)]
-        found += [str(torch.randn(2).device), str(torch.arange(3, device="cpu").device)]
+        devices = [str(torch.ones(2).device), str(torch.get_default_device())]
+        devices += [str(nn.Linear(2, 2).weight.device), str(torch.tensor([1]).device)]
+        devices += [str(torch.randn(2).device), str(torch.arange(3, device="cpu").device)]
     finally:
         torch.set_default_device(None)
-    return [*found, str(torch.ones(1).device)]
+    return [*devices, str(torch.ones(1).device)]
 
 
 def _device_context() -> list[str]:
@@ -108,7 +108,7 @@ def _timeit() -> list[bool]:
 
 
 def _compiled() -> list[object]:
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as answers:
         warnings.simplefilter("always")
         double = torch.compile(lambda x: x * 2)
         net = torch.compile(nn.Linear(2, 2).cuda(), mode="reduce-overhead")
@@ -119,18 +119,23 @@ def _compiled() -> list[object]:
             return x + 1
 
         third = decorated(_ones(1)).tolist()
-    return [first, second, third, len([w for w in seen if "virtual GPU" in str(w.message)]) <= 1]
+    return [
+        first,
+        second,
+        third,
+        len([w for w in answers if "virtual GPU" in str(w.message)]) <= 1,
+    ]
 
 
 def _flags() -> list[object]:
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = (matmul.allow_tf32, cudnn.benchmark, cudnn.deterministic)
     matmul.allow_tf32 = cudnn.benchmark = cudnn.deterministic = True
-    seen = [matmul.allow_tf32, cudnn.benchmark, cudnn.deterministic]
+    answers = [matmul.allow_tf32, cudnn.benchmark, cudnn.deterministic]
     matmul.allow_tf32, cudnn.benchmark, cudnn.deterministic = before
     with cudnn.flags(enabled=False):
-        seen.append(cudnn.enabled)
-    return [*seen, cudnn.enabled, torch.backends.cuda.is_built(), cudnn.is_available()]
+        answers.append(cudnn.enabled)
+    return [*answers, cudnn.enabled, torch.backends.cuda.is_built(), cudnn.is_available()]
 
 
 def _precision() -> list[str]:
@@ -144,10 +149,10 @@ def _precision() -> list[str]:
 def _deterministic() -> list[object]:
     torch.use_deterministic_algorithms(mode=True)
     try:
-        seen = [torch.are_deterministic_algorithms_enabled(), (_ones(2) + 1).tolist()]
+        answers = [torch.are_deterministic_algorithms_enabled(), (_ones(2) + 1).tolist()]
     finally:
         torch.use_deterministic_algorithms(mode=False)
-    return seen
+    return answers
 
 
 def _attention_kernels() -> list[object]:

@@ -23,12 +23,12 @@ def _defaults() -> list[object]:
 
 def _side_stream() -> list[object]:
     side = torch.cuda.Stream()
-    seen = [side == torch.cuda.current_stream(), side == torch.cuda.Stream()]
+    answers = [side == torch.cuda.current_stream(), side == torch.cuda.Stream()]
     with torch.cuda.stream(side) as _:
-        seen.append(torch.cuda.current_stream() == side)
+        answers.append(torch.cuda.current_stream() == side)
         with torch.cuda.stream(None):
-            seen.append(torch.cuda.current_stream() == side)
-    return [*seen, torch.cuda.current_stream() == torch.cuda.default_stream()]
+            answers.append(torch.cuda.current_stream() == side)
+    return [*answers, torch.cuda.current_stream() == torch.cuda.default_stream()]
 
 
 def _with_stream() -> list[bool]:
@@ -48,11 +48,11 @@ def _set_stream() -> list[bool]:
 
 def _queries() -> list[bool]:
     stream = torch.cuda.current_stream()
-    seen = [stream.query()]
+    answers = [stream.query()]
     torch.cuda._sleep(_SLEEP_CYCLES)
-    seen.append(stream.query())
+    answers.append(stream.query())
     stream.synchronize()
-    return [*seen, stream.query()]
+    return [*answers, stream.query()]
 
 
 def _waits_for_stream() -> list[object]:
@@ -141,30 +141,30 @@ class _Noting(torch.autograd.Function):
     """A slow doubling whose backward pass appends the current stream to a list."""
 
     @staticmethod
-    def forward(context: FunctionCtx, x: torch.Tensor, seen: list[object]) -> torch.Tensor:
-        context.seen = seen
+    def forward(context: FunctionCtx, x: torch.Tensor, answers: list[object]) -> torch.Tensor:
+        context.answers = answers
         return x * 2
 
     @staticmethod
     def backward(context: FunctionCtx, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
-        context.seen.append(torch.cuda.current_stream())
+        context.answers.append(torch.cuda.current_stream())
         torch.cuda._sleep(_SLEEP_CYCLES)
         return gradients[0] * 2, None
 
 
 def _backward_on_the_stream_of_forward() -> list[object]:
-    side, seen = torch.cuda.Stream(), []
+    side, answers = torch.cuda.Stream(), []
     x = torch.ones(3, device="cuda", requires_grad=True)
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        y = _Noting.apply(x, seen)
+        y = _Noting.apply(x, answers)
     torch.cuda.current_stream().wait_stream(side)
     z = y * 3
-    y.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
-    z.register_hook(lambda _gradient: seen.append(torch.cuda.current_stream()))
+    y.register_hook(lambda _gradient: answers.append(torch.cuda.current_stream()))
+    z.register_hook(lambda _gradient: answers.append(torch.cuda.current_stream()))
     z.sum().backward()
     gradient = (x.grad + 0).tolist()
-    where = ["side" if stream == side else "default" for stream in seen]
+    where = ["side" if stream == side else "default" for stream in answers]
     return [where, gradient, torch.cuda.current_stream() == side]
 
 

@@ -72,8 +72,8 @@ class Same:
         expected = self.run("cpu")
         with place(1):
             torch.manual_seed(0)
-            found = fetch(self.run("cuda"), "cpu" if self.on_host else "cuda")
-        compare(found, fetch(expected, "cpu"), self.tolerance)
+            actual = fetch(self.run("cuda"), "cpu" if self.on_host else "cuda")
+        compare(actual, fetch(expected, "cpu"), self.tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Gives:
         """Compare the returned value with the expected one."""
         with place(self.n_gpus):
             torch.manual_seed(0)
-            found = self.run()
-        compare(found, self.expected)
+            actual = self.run()
+        compare(actual, self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class Raises:
         """Compare the type and the message of the error with the expected ones."""
         with place(self.n_gpus):
             try:
-                found = self.run()
+                actual = self.run()
             except self.error as error:
                 text = str(error)
             else:
-                raise AssertionError(f"returned {found!r}, expected {self.error.__name__}")
+                raise AssertionError(f"returned {actual!r}, expected {self.error.__name__}")
         if not re.fullmatch(self.message, text, flags=re.DOTALL):
             raise AssertionError(f"said {text!r}, expected {self.message!r}")
 
@@ -129,30 +129,30 @@ def fetch(value: object, device_type: str) -> object:
     return value
 
 
-def compare(found: object, expected: object, tolerance: float | None = None) -> None:
+def compare(actual: object, expected: object, tolerance: float | None = None) -> None:
     """Raise AssertionError if two values differ in value, type or shape."""
-    if type(found) is not type(expected):
-        raise AssertionError(f"{found!r} is a {type(found).__name__}, expected {expected!r}")
+    if type(actual) is not type(expected):
+        raise AssertionError(f"{actual!r} is a {type(actual).__name__}, expected {expected!r}")
     if isinstance(expected, (torch.Tensor, float)):
         dtype = expected.dtype if isinstance(expected, torch.Tensor) else torch.float32
         near = TOLERANCES.get(dtype) if tolerance is None else tolerance
-        torch.testing.assert_close(found, expected, rtol=near, atol=near, equal_nan=True)
+        torch.testing.assert_close(actual, expected, rtol=near, atol=near, equal_nan=True)
     elif isinstance(expected, Mapping):
-        _compare_all(list(found), list(expected), tolerance)
-        _compare_all(list(found.values()), list(expected.values()), tolerance)
+        _compare_all(list(actual), list(expected), tolerance)
+        _compare_all(list(actual.values()), list(expected.values()), tolerance)
     elif isinstance(expected, (list, tuple)):
-        _compare_all(found, expected, tolerance)
-    elif found != expected:
-        raise AssertionError(f"{found!r}, expected {expected!r}")
+        _compare_all(actual, expected, tolerance)
+    elif actual != expected:
+        raise AssertionError(f"{actual!r}, expected {expected!r}")
 
 
 def _compare_all(
-    found: Sequence[object], expected: Sequence[object], tolerance: float | None
+    actual: Sequence[object], expected: Sequence[object], tolerance: float | None
 ) -> None:
-    if len(found) != len(expected):
-        raise AssertionError(f"{len(found)} values, expected {len(expected)}: {found!r}")
-    for one, other in zip(found, expected, strict=True):
-        compare(one, other, tolerance)
+    if len(actual) != len(expected):
+        raise AssertionError(f"{len(actual)} values, expected {len(expected)}: {actual!r}")
+    for actual_item, expected_item in zip(actual, expected, strict=True):
+        compare(actual_item, expected_item, tolerance)
 
 
 def outcome(probe: Probe, place: Place = virtual) -> str:

@@ -266,5 +266,5 @@ def test_an_interrupted_exit_is_completed_later() -> None:
 def test_each_gpu_has_a_uuid_of_its_own() -> None:
     """Programs find a GPU's readings by the UUID of its properties, so no two are alike."""
     with gpulab.virtual_gpu("H200", count=2):
-        found = [str(torch.cuda.get_device_properties(i).uuid)[-4:] for i in range(2)]
-    assert found == ["0000", "0001"]
+        uuids = [str(torch.cuda.get_device_properties(i).uuid)[-4:] for i in range(2)]
+    assert uuids == ["0000", "0001"]

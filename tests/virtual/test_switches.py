@@ -47,8 +47,8 @@ def nothing_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 def different(names: Iterable[str]) -> dict[str, Any]:
     """Return the calls whose alerts differ from the H100's: both answers by name."""
     asked = {name: RECORDED[name] for name in names}
-    found = {name: asked[name] | alerts(asked[name]["call"] or "") for name in asked}
-    return {name: (got, asked[name]) for name, got in found.items() if got != asked[name]}
+    answers = {name: asked[name] | alerts(asked[name]["call"] or "") for name in asked}
+    return {name: (got, asked[name]) for name, got in answers.items() if got != asked[name]}
 
 
 @pytest.mark.slow
@@ -169,12 +169,12 @@ def host_times_ms() -> dict[str, float]:
         "record": event.record,
         "wait of a stream": lambda: side.wait_event(event),
     }
-    found = {}
+    times_ms = {}
     for name, call in calls.items():
         torch.cuda.synchronize()
-        found[name] = ms(call)
+        times_ms[name] = ms(call)
     torch.cuda.synchronize()
-    return found
+    return times_ms
 
 
 def ms(call: Callable[[], object]) -> float:
@@ -190,8 +190,8 @@ def test_launches_may_block(monkeypatch: pytest.MonkeyPatch, value: str | None) 
     if value is not None:
         monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", value)
     with gpulab.virtual_gpu("H200", first_use=False):
-        found = host_times_ms()
-    waited = {name for name, time_ms in found.items() if time_ms > 0.1}
+        times_ms = host_times_ms()
+    waited = {name for name, time_ms in times_ms.items() if time_ms > 0.1}
     assert waited == ({"spin", "matmul", "graph"} if value == "1" else set())
 
 

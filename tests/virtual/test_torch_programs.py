@@ -52,9 +52,9 @@ def test_ctc_loss_takes_lengths_of_the_host_or_the_gpu() -> None:
     expected = torch.nn.functional.ctc_loss(scores, targets, *lengths)
     with gpulab.virtual_gpu("H200"):
         on_gpu = scores.cuda(), targets.cuda()
-        for given in (lengths, [item.cuda() for item in lengths]):
-            found = torch.nn.functional.ctc_loss(*on_gpu, *given)
-            torch.testing.assert_close(found.cpu(), expected)
+        for some_lengths in (lengths, [item.cuda() for item in lengths]):
+            loss = torch.nn.functional.ctc_loss(*on_gpu, *some_lengths)
+            torch.testing.assert_close(loss.cpu(), expected)
 
 
 @pytest.mark.usefixtures("gpu")

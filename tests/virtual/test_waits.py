@@ -33,16 +33,11 @@ def recorded() -> dict[str, dict[str, Any]]:
     return rows
 
 
-def seen(name: str) -> dict[str, ask.Answer]:
-    """Return how a call appears on a virtual GPU."""
-    with gpulab.virtual_gpu("H200"):
-        call = call_of(name)
-        call()
-        return {
-            "waits": ask.waits(call),
-            "debug": ask.debug(call),
-            "captured": ask.captured(call),
-        }
+def answers(name: str) -> dict[str, ask.Answer]:
+    """Return how a call appears on the virtual GPU."""
+    call = call_of(name)
+    call()
+    return {"waits": ask.waits(call), "debug": ask.debug(call), "captured": ask.captured(call)}
 
 
 @pytest.mark.parametrize(
@@ -52,14 +47,15 @@ def test_calls_wait_as_on_hardware(part: int) -> None:
     """Each call waits, is refused by the debug mode, and may be captured as on an H100."""
     rows = recorded()
     differing = {}
-    for name in names()[part::N_PARTS]:
-        if name in CHANGED_SINCE or "dlpack" in name:  # DLPack is not modelled
-            continue
-        here, there = seen(name), rows[name]
-        # On the H100 only calls that do not wait were captured.
-        expected = {"captured": False, **{key: there[key] for key in here if key in there}}
-        if here != expected:
-            differing[name] = (here, expected)
+    with gpulab.virtual_gpu("H200"):
+        for name in names()[part::N_PARTS]:
+            if name in CHANGED_SINCE or "dlpack" in name:  # DLPack is not modelled
+                continue
+            here, there = answers(name), rows[name]
+            # On the H100 only calls that do not wait were captured.
+            expected = {"captured": False, **{key: there[key] for key in here if key in there}}
+            if here != expected:
+                differing[name] = (here, expected)
     assert differing == {}
 
 
@@ -234,9 +230,9 @@ def test_a_call_waits_without_values_too(line: str) -> None:
     with gpulab.virtual_gpu("H200", max_value_elements=0):
         call = call_of(line)
         call()
-        found = (ask.waits(call), ask.debug(call), ask.captured(call))
+        answer = (ask.waits(call), ask.debug(call), ask.captured(call))
     row = recorded().get(line) or {"waits": True, "debug": True}
-    assert found == (row["waits"], row["debug"], not row["waits"])
+    assert answer == (row["waits"], row["debug"], not row["waits"])
 
 
 @pytest.mark.parametrize(
@@ -259,6 +255,6 @@ def test_nothing_is_read_of_a_tensor_without_elements(
     with gpulab.virtual_gpu("H200"):
         empty = torch.zeros(0, dtype=torch.long, device="cuda")
         results = work(empty)
-        found = results if isinstance(results, tuple) else (results,)
-        assert [tuple(item.shape) for item in found] == sizes
+        answer = results if isinstance(results, tuple) else (results,)
+        assert [tuple(item.shape) for item in answer] == sizes
         assert not ask.waits(lambda: work(empty))

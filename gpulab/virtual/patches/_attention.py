@@ -142,7 +142,7 @@ def _is_eligible(
         return False
     if mask is not None and not isinstance(mask, VirtualTensor):
         return False
-    same = {(item.dtype, item.size(0), item.size(3)) for item in tensors}
+    kinds = {(item.dtype, item.size(0), item.size(3)) for item in tensors}
     types = _HALVES if is_grouped else _TYPES
     fits = query.dtype in types and query.size(3) <= _LONGEST_DEPTH
     n_heads = key.size(1)
@@ -150,7 +150,7 @@ def _is_eligible(
         is_grouped or query.size(1) == n_heads
     )
     is_empty = any(item.numel() == 0 for item in tensors)
-    return fits and has_heads and not is_empty and len(same) == 1 and key.size(2) == value.size(2)
+    return fits and has_heads and not is_empty and len(kinds) == 1 and key.size(2) == value.size(2)
 
 
 def _as_numbers(mask: torch.Tensor | None, query: torch.Tensor) -> torch.Tensor | None:

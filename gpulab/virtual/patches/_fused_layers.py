@@ -42,14 +42,14 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         weight: torch.Tensor | None = None,
         eps: float | None = None,
     ) -> torch.Tensor:
-        same = weight is None or (
+        fits_input = weight is None or (
             isinstance(weight, VirtualTensor) and weight.dtype == input.dtype
         )
         needs_gradient = torch.is_grad_enabled() and (
             input.requires_grad or (weight is not None and weight.requires_grad)
         )
         # The fused operator bypasses autograd, so it is used only where no gradient is needed.
-        if isinstance(input, VirtualTensor) and same and not needs_gradient:
+        if isinstance(input, VirtualTensor) and fits_input and not needs_gradient:
             return _normed((input, list(normalized_shape), weight, eps))
         return plain_rms_norm(input, normalized_shape, weight, eps)
 

@@ -27,10 +27,10 @@ def test_attention_is_one_kernel_with_the_results_of_the_host(
     host = inputs(2, 2, 8, 16, dtype=dtype)
     device = [item.cuda() for item in host]
     kernels(gpu)
-    found = functional.scaled_dot_product_attention(*device, is_causal=causal)
+    results = functional.scaled_dot_product_attention(*device, is_causal=causal)
     assert kernels(gpu)[-1] == "scaled_dot_product_attention"
     expected = functional.scaled_dot_product_attention(*host, is_causal=causal)
-    assert torch.allclose(found.cpu().float(), expected.float(), atol=2e-2)
+    assert torch.allclose(results.cpu().float(), expected.float(), atol=2e-2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
@@ -40,10 +40,10 @@ def test_groups_of_queries_share_their_keys(gpu: VirtualGpu, dtype: torch.dtype)
     key, value = key[:, :2], value[:, :2]
     device = [item.cuda() for item in (query, key, value)]
     kernels(gpu)
-    found = functional.scaled_dot_product_attention(*device, enable_gqa=True)
+    results = functional.scaled_dot_product_attention(*device, enable_gqa=True)
     assert ("bmm" in kernels(gpu)) == (dtype is torch.float32)
     assert torch.allclose(
-        found.float().cpu(),
+        results.float().cpu(),
         functional.scaled_dot_product_attention(
             query.float(), key.float(), value.float(), enable_gqa=True
         ),
@@ -55,13 +55,13 @@ def test_a_learnt_mask_gets_its_gradient(gpu: VirtualGpu) -> None:
     """Attention stays one kernel, and the gradients of queries and mask are the host's."""
     del gpu
     host, mask = inputs(2, 2, 4, 8), torch.randn(1, 2, 4, 4)
-    found = []
-    for place in ("cuda", "cpu"):
-        query, key, value = (item.to(place) for item in host)
-        query, learnt = query.requires_grad_(), mask.clone().to(place).requires_grad_()
+    results = []
+    for where in ("cuda", "cpu"):
+        query, key, value = (item.to(where) for item in host)
+        query, learnt = query.requires_grad_(), mask.clone().to(where).requires_grad_()
         out = functional.scaled_dot_product_attention(query, key, value, attn_mask=learnt)
-        found.append(torch.autograd.grad((out * out).sum(), (query, learnt)))
-    for ours, theirs in zip(*found, strict=True):
+        results.append(torch.autograd.grad((out * out).sum(), (query, learnt)))
+    for ours, theirs in zip(*results, strict=True):
         assert torch.allclose(ours.cpu(), theirs, atol=1e-4)
 
 
@@ -97,12 +97,12 @@ def test_gradients_of_attention_with_dropout(gpu: VirtualGpu, form: str) -> None
     torch.manual_seed(3)
     out = functional.scaled_dot_product_attention(*device, on_device, 0.5, **options)
     slope = torch.randn(out.shape)
-    found = torch.autograd.grad(out, device, slope.cuda())
-    kept = (weights.cpu() != 0) * 2.0
+    results = torch.autograd.grad(out, device, slope.cuda())
+    dropout = (weights.cpu() != 0) * 2.0
     scores = host[0] @ host[1].mT / 8**0.5
     if form != "plain":
         scores = scores.masked_fill(~torch.tril(torch.ones(8, 8)).bool(), float("-inf"))
-    expected = (scores.softmax(-1) * kept) @ host[2]
+    expected = (scores.softmax(-1) * dropout) @ host[2]
     assert torch.allclose(out.cpu(), expected, atol=1e-5)
-    for ours, theirs in zip(found, torch.autograd.grad(expected, host, slope), strict=True):
+    for ours, theirs in zip(results, torch.autograd.grad(expected, host, slope), strict=True):
         assert torch.allclose(ours.cpu(), theirs, atol=1e-5)

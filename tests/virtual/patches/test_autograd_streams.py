@@ -55,10 +55,10 @@ def test_branches_on_two_streams_run_backward_in_parallel(gpu: VirtualGpu) -> No
 def test_an_ordered_forward_has_no_hazard_in_backward() -> None:
     """A program with an ordered forward pass has no hazard in its backward pass or its hooks."""
     x = torch.ones(4, device="cuda", requires_grad=True)
-    with gpulab.hazards() as found:
+    with gpulab.hazards() as hazards:
         y, z = (forward_on(torch.cuda.Stream(), x) for _ in range(2))
         for part in (y, z):
             part.register_hook(lambda gradient: gradient * 2)
         (y * z).sum().backward()
         x.grad.add_(1)  # type: ignore[union-attr] # set by backward
-    assert list(found) == []
+    assert list(hazards) == []

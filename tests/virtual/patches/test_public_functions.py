@@ -100,8 +100,8 @@ def names_of_c() -> Iterator[str]:
     """Yield the names of PyTorch's C layer that the sources of ``FOLDERS`` mention."""
     root = Path(torch.__file__).parent
     sources = [path for folder in FOLDERS for path in sorted((root / folder).glob("*.py"))]
-    found = [re.findall(r"\b_C\.(\w+)", path.read_text("utf-8")) for path in sources]
-    yield from sorted({name for names in found for name in names})
+    mentions = [re.findall(r"\b_C\.(\w+)", path.read_text("utf-8")) for path in sources]
+    yield from sorted({name for names in mentions for name in names})
 
 
 @pytest.mark.usefixtures("gpu")

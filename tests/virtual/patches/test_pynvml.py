@@ -93,8 +93,8 @@ def test_handles_are_found_by_uuid(library: ModuleType) -> None:
     handle = library.nvmlDeviceGetHandleByIndex(1)
     uuid = library.nvmlDeviceGetUUID(handle)
     assert uuid == "GPU-00000000-0000-0000-0000-000000000001"
-    found = [library.nvmlDeviceGetHandleByUUID(each) for each in (uuid, uuid.encode())]
-    assert found == [handle, handle]
+    handles = [library.nvmlDeviceGetHandleByUUID(each) for each in (uuid, uuid.encode())]
+    assert handles == [handle, handle]
     assert error_of(library.nvmlDeviceGetHandleByUUID, "GPU-9") == (
         "NVMLError_NotFound",
         6,
@@ -119,11 +119,11 @@ def test_memory_and_processes(library: ModuleType) -> None:
     handle = library.nvmlDeviceGetHandleByIndex(0)
     assert library.nvmlDeviceGetComputeRunningProcesses(handle) == []
     kept = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
-    found = library.nvmlDeviceGetMemoryInfo(handle)
-    assert (found.free, found.total) == torch.cuda.mem_get_info()
-    assert found.used == found.total - found.free > kept.nbytes
+    handles = library.nvmlDeviceGetMemoryInfo(handle)
+    assert (handles.free, handles.total) == torch.cuda.mem_get_info()
+    assert handles.used == handles.total - handles.free > kept.nbytes
     (process,) = library.nvmlDeviceGetComputeRunningProcesses(handle)
-    assert (process.pid, process.usedGpuMemory) == (os.getpid(), found.used)
+    assert (process.pid, process.usedGpuMemory) == (os.getpid(), handles.used)
 
 
 def test_another_thread_reads_without_moving_the_time(

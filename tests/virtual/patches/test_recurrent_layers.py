@@ -16,14 +16,14 @@ from gpulab.virtual.simulator.costs._kernel_families import KERNEL_FAMILIES
 def results(module: nn.RNNBase, x: torch.Tensor, *, packed: bool) -> list[torch.Tensor]:
     """Return outputs and accumulated gradients of two passes."""
     x = x.clone().requires_grad_()
-    found: list[torch.Tensor] = []
+    actual: list[torch.Tensor] = []
     for _ in range(2):
         out = module(pack_padded_sequence(x, [4, 3, 2]) if packed else x)[0]
         data = out.data if packed else out
         torch.autograd.backward((data * data).sum())
-        found.append(data.detach())
+        actual.append(data.detach())
     gradients = [item.grad for item in (*module.parameters(), x)]
-    return [*found, *(item for item in gradients if item is not None)]
+    return [*actual, *(item for item in gradients if item is not None)]
 
 
 @pytest.mark.slow
@@ -38,13 +38,13 @@ def test_values_and_gradients_are_the_cpus(
     here, x = kind(6, 5, **options), torch.randn(4, 3, 6)
     there = copy.deepcopy(here)
     wanted = results(here, x, packed=packed)
-    with gpulab.virtual_gpu("H200", first_use=False), gpulab.hazards() as found:
+    with gpulab.virtual_gpu("H200", first_use=False), gpulab.hazards() as hazards:
         layer: Any = there.cuda()
-        given = [item.cpu() for item in results(layer, x.cuda(), packed=packed)]
-    assert len(given) == len(wanted)
-    for one, other in zip(given, wanted, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-    assert not found
+        actual = [item.cpu() for item in results(layer, x.cuda(), packed=packed)]
+    assert len(actual) == len(wanted)
+    for actual_item, expected_item in zip(actual, wanted, strict=True):
+        torch.testing.assert_close(actual_item, expected_item, rtol=1e-4, atol=1e-5)
+    assert not hazards
 
 
 def test_a_program_with_two_streams_has_gradients() -> None:
@@ -59,8 +59,10 @@ def test_a_program_with_two_streams_has_gradients() -> None:
             x = x.cuda()
             torch.relu(torch.ones(2, device="cuda", requires_grad=True))
         torch.cuda.synchronize()
-        for one, other in zip(results(layer, x, packed=False), wanted, strict=True):
-            torch.testing.assert_close(one.cpu(), other, rtol=1e-4, atol=1e-5)
+        for actual_item, expected_item in zip(
+            results(layer, x, packed=False), wanted, strict=True
+        ):
+            torch.testing.assert_close(actual_item.cpu(), expected_item, rtol=1e-4, atol=1e-5)
 
 
 def test_a_gradient_takes_as_long_without_values() -> None:
@@ -82,17 +84,17 @@ def test_gradients_of_gradients_are_refused_as_with_cudnn() -> None:
     there: Any = copy.deepcopy(here)
     x = torch.ones(3, 1, 3, requires_grad=True)
 
-    def second(layer: nn.Module, given: torch.Tensor) -> torch.Tensor:
-        (first,) = torch.autograd.grad(layer(given)[0].sum(), given, create_graph=True)
-        return torch.autograd.grad(first.square().sum(), given)[0]
+    def second(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        (first,) = torch.autograd.grad(layer(x)[0].sum(), x, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), x)[0]
 
     with gpulab.virtual_gpu("H200", first_use=False):
         on_device = x.detach().cuda().requires_grad_()
         with pytest.raises(NotImplementedError, match="no gradients of their gradients"):
             second(there.cuda(), on_device)
         with torch.backends.cudnn.flags(enabled=False):
-            found = second(there, on_device).cpu()
-    torch.testing.assert_close(found, second(here, x))
+            actual = second(there, on_device).cpu()
+    torch.testing.assert_close(actual, second(here, x))
 
 
 def host_us(n_steps: int, n_hidden: int) -> float:
@@ -192,21 +194,20 @@ def test_a_cell_is_three_kernels_with_the_cpus_gradients(
     here: Any = kind(6, 5)  # type: ignore[call-arg] # its classes take no number of chunks
     there, x = copy.deepcopy(here), torch.randn(4, 6)
 
-    def run(cell: nn.Module, given: torch.Tensor) -> list[torch.Tensor]:
+    def run(cell: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
         state = None
         for _ in range(3):
-            found = cell(given, state)
-            state = found
-        total = sum(item.sum() for item in (found if n_states > 1 else [found]))
+            state = cell(x, state)
+        total = sum(item.sum() for item in (state if n_states > 1 else [state]))
         torch.autograd.backward(total)
         return [item.grad.cpu() for item in cell.parameters() if item.grad is not None]
 
     wanted = run(here, x)
     with gpulab.virtual_gpu("H200", first_use=False):
-        found = run(there.cuda(), x.cuda())
-        state, given = there(x.cuda()), x.cuda()
-        records = profiled(lambda: there(given, state))
-    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(found, wanted, strict=True))
+        actual = run(there.cuda(), x.cuda())
+        state, x = there(x.cuda()), x.cuda()
+        records = profiled(lambda: there(x, state))
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(actual, wanted, strict=True))
     assert [item.name for item in records] == [
         "recurrent gemm",
         "recurrent gemm",

@@ -15,19 +15,20 @@ from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 import gpulab
+from gpulab.virtual import VirtualGpu
 from gpulab.virtual.dispatch import VirtualMode
 
 inside = pytest.mark.usefixtures("gpu")
 
 
-def rows(found: profile, *, by_shape: bool = False) -> dict[str, Any]:
+def rows(recorded: profile, *, by_shape: bool = False) -> dict[str, Any]:
     """Return the averages of a profile by their names."""
-    return {row.key: row for row in found.key_averages(by_shape)}
+    return {row.key: row for row in recorded.key_averages(by_shape)}
 
 
-def events(found: profile, name: str) -> list[Any]:
+def events(recorded: profile, name: str) -> list[Any]:
     """Return the events of one name."""
-    return [event for event in found.events() if event.name == name]
+    return [event for event in recorded.events() if event.name == name]
 
 
 def traced(path: Path, category: str) -> list[dict[str, Any]]:
@@ -80,17 +81,23 @@ def test_a_launch_takes_longer_while_the_device_is_recorded() -> None:
 
 @inside
 def test_ranges_of_the_program_are_on_host_and_device() -> None:
-    """``record_function`` is a range of the host, and a range of the device around its kernels."""
+    """``record_function`` is a range of the host, and a range of the device around its kernels.
+
+    The nodes of autograd are on a thread of their own.
+    """
     x = torch.ones(1 << 20, device="cuda")
-    with profile() as found:
+    with profile() as recorded:
         with record_function("mine"):
             x.exp()
             x.exp()
         x.sin()
-    on_host, on_device = sorted(events(found, "mine"), key=lambda event: str(event.device_type))
-    kernels = events(found, "exp")
+        torch.ones(2, device="cuda", requires_grad=True).sum().backward()
+    (node,) = events(recorded, "autograd::engine::evaluate_function: SumBackward0")
+    assert (events(recorded, "aten::sin")[0].thread, node.thread) == (1, 2)
+    on_host, on_device = sorted(events(recorded, "mine"), key=lambda event: str(event.device_type))
+    kernels = events(recorded, "exp")
     assert on_host.cpu_children[0].name == "aten::exp"
-    assert on_host.time_range.end < events(found, "aten::sin")[0].time_range.start + 1e-6
+    assert on_host.time_range.end < events(recorded, "aten::sin")[0].time_range.start + 1e-6
     assert on_device.time_range.start == kernels[0].time_range.start
     assert on_device.time_range.end == kernels[1].time_range.end
 
@@ -102,41 +109,43 @@ def test_a_schedule_records_only_its_active_steps() -> None:
     ready: list[int] = []
     with profile(
         schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
-        on_trace_ready=lambda found: ready.append(rows(found)["aten::exp"].count),
-    ) as found:
+        on_trace_ready=lambda recorded: ready.append(rows(recorded)["aten::exp"].count),
+    ) as recorded:
         for _ in range(6):
             x.exp()
-            found.step()
+            recorded.step()
     assert ready == [2]
 
 
-@inside
-def test_shapes_flops_stacks_and_memory() -> None:
+def test_shapes_flops_stacks_and_memory(gpu: VirtualGpu) -> None:
     """Options for shapes, FLOPs, memory and stacks fill their columns."""
+    usage, values = gpu.machine.gpu.memory.usage, gpu.machine.values
+    before = {*vars(usage)}, {*vars(values)}
     a = torch.ones(64, 32, device="cuda")
     with profile(
         record_shapes=True, with_flops=True, with_stack=True, profile_memory=True
-    ) as found:
+    ) as recorded:
         product = a @ a.T
-    row = rows(found, by_shape=True)["aten::mm"]
+    row = rows(recorded, by_shape=True)["aten::mm"]
     assert row.input_shapes == [[64, 32], [32, 64]]
     assert row.flops == 2 * 64 * 32 * 64
     assert row.device_memory_usage == product.nbytes
-    assert not hasattr(found.profiler.kineto_results.events()[0], "a_name_of_a_later_torch")
-    stack = events(found, "aten::mm")[0].stack
+    assert not hasattr(recorded.profiler.kineto_results.events()[0], "a_name_of_a_later_torch")
+    stack = events(recorded, "aten::mm")[0].stack
     assert Path(__file__).name in stack[0]
+    assert ({*vars(usage)}, {*vars(values)}) == before  # nothing is watched any more
 
 
 @inside
 def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
     """A trace has operators, kernels, ranges, and an arrow from each launch to its kernel."""
     x = torch.ones(1 << 20, device="cuda")
-    with profile() as found:
+    with profile() as recorded:
         with record_function("mine"):
             x.exp()
         x.clone().cpu()
     path = tmp_path / "trace.json"
-    found.export_chrome_trace(str(path))
+    recorded.export_chrome_trace(str(path))
     (kernel,) = traced(path, "kernel")
     assert kernel["name"] == "exp"
     assert [event["name"] for event in traced(path, "gpu_memcpy")] == [
@@ -152,21 +161,23 @@ def test_a_trace_opens_in_perfetto(tmp_path: Path) -> None:
     assert arrows[1]["ts"] == kernel["ts"]
     assert arrows[0]["ts"] < kernel["ts"]
     packed = tmp_path / "trace.json.gz"
-    found.export_chrome_trace(str(packed))
+    recorded.export_chrome_trace(str(packed))
     assert json.loads(gzip.decompress(packed.read_bytes()))["otherData"]["source"] == "virtual"
 
 
 def test_an_open_profiler_ends_with_the_virtual_gpu() -> None:
     """A profiler that was not stopped ends with the context, and the next one starts empty."""
     own = vars(VirtualMode)["__torch_dispatch__"]
-    with gpulab.virtual_gpu("T4", first_use=False):
+    with gpulab.virtual_gpu("T4", first_use=False) as gpu:
         left_open = profile()
         left_open.start()
         assert vars(VirtualMode)["__torch_dispatch__"] is not own
+        assert "launch" in vars(gpu.machine.host)  # replaced, to be recorded
     assert vars(VirtualMode)["__torch_dispatch__"] is own
-    with gpulab.virtual_gpu("T4", first_use=False), profile() as found:
+    assert "launch" not in vars(gpu.machine.host)
+    with gpulab.virtual_gpu("T4", first_use=False), profile() as recorded:
         torch.ones(8, device="cuda").exp()
-    assert rows(found)["aten::exp"].count == 1
+    assert rows(recorded)["aten::exp"].count == 1
 
 
 @pytest.mark.slow

@@ -110,6 +110,18 @@ def test_features_of_the_host_are_refused_only_on_the_device(name: str) -> None:
     assert on_host() is not None
 
 
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.filterwarnings(*ON_HOST_WARNINGS)
+def test_a_refusal_counts_the_default_device_and_names_the_public_function() -> None:
+    """A call without a device is one on the default device."""
+    with torch.device("cuda"):
+        assert refusal_of(lambda: torch.range(0, 4)) == of_name("torch.range")
+    assert refusal_of(torch.cuda.tunable.get_results) == (
+        "the virtual GPU has no model of torch.cuda.tunable.get_results; leave the choice of "
+        "kernels to the model"
+    )
+
+
 DENSE = "use a dense tensor, or a sparse one on the CPU"
 
 
@@ -258,8 +270,8 @@ def test_a_scripted_model_is_loaded_on_the_host_only(tmp_path: Path) -> None:
     """A scripted model that was saved loads on the host, and does not move to the device."""
     path = tmp_path / "model.pt"
     torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), path)
-    for place in (None, "cpu", torch.device("cpu")):
-        assert torch.jit.load(path, map_location=place)(torch.ones(1, 2)).shape == (1, 2)
+    for device in (None, "cpu", torch.device("cpu")):
+        assert torch.jit.load(path, map_location=device)(torch.ones(1, 2)).shape == (1, 2)
     for load in (
         lambda: torch.jit.load(path, "cuda"),
         lambda: torch.jit.load(path, map_location=torch.device("cuda", 0)),
