@@ -1,8 +1,10 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
 import datetime as dt
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -30,12 +32,48 @@ def asking_again_and_again(fn: Work) -> float:
     return max(times_s)
 
 
+def raising_again(fn: Work, tries: Iterator[int] = count()) -> float:  # noqa: B008  # counts all
+    """Raise an error at every second work."""
+    if next(tries) % 2:
+        raise RuntimeError("tried again")
+    return BENCHMARKS["stopwatch"](fn)
+
+
+def raising_on_a_hot_gpu(fn: Work) -> tuple[float, float]:
+    """Raise an error if the clock has fallen."""
+    if torch.cuda.clock_rate() < 1900:
+        raise RuntimeError("too hot")
+    return BENCHMARKS["clock"](fn)
+
+
+def clocks_in_each_round(fn: Work) -> float:
+    """Read the clock several times in a loop that is timed as a whole."""
+    start_s = time.perf_counter()
+    times_s = [(fn(), [time.perf_counter() for _ in range(8)]) for _ in range(20)]
+    return (time.perf_counter() - start_s) / len(times_s)
+
+
+def wait_before_the_launch(fn: Work) -> float:
+    """Wait in each interval, when the GPU is idle, and not for the work."""
+    times_s = []
+    for _ in range(20):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        torch.cuda.synchronize()
+        fn()
+        times_s.append(time.perf_counter() - start_s)
+    return statistics.median(times_s)
+
+
 # Those that the answers of the lessons do not have.
 MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: 1e3 * BENCHMARKS["wait"](fn), "milliseconds"),
     ("stopwatch", lambda fn: 1e6 * BENCHMARKS["stopwatch"](fn), "microseconds"),
     ("stopwatch", lambda fn: -BENCHMARKS["stopwatch"](fn), "negative"),
     ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
+    ("stopwatch", lambda fn: BENCHMARKS["wait"](fn) / 5, "unexplained"),
+    ("stopwatch", raising_again, "raised"),
+    ("clock", raising_on_a_hot_gpu, "raised"),
     ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "ready-made-timer"),
     ("stopwatch", lambda fn: [fn()], "no-number"),
     ("stopwatch", lambda fn: (fn(), None)[1], "nothing-returned"),
@@ -73,6 +111,14 @@ def test_each_mistake_gets_its_diagnosis(rung: str, answer: Callable[..., Any], 
     verdict = BenchmarkJudge(rung)(answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert len(verdict.message) > 30
+
+
+@pytest.mark.parametrize("answer", [clocks_in_each_round, wait_before_the_launch])
+def test_a_stopwatch_may_do_more_in_its_rounds(answer: Callable[[Work], float]) -> None:
+    """The time from one call to the next is one call's, too, and so is a launch after a wait."""
+    verdict = BenchmarkJudge("stopwatch")(answer)
+    assert verdict.ok, verdict
+    assert "one thing (wait): " in verdict.message
 
 
 def test_torch_and_the_gpu_in_use_are_restored() -> None:

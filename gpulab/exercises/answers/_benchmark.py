@@ -480,7 +480,6 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
         return float(torch.cuda.clock_rate())
 
     heavy, light = hot_matmul(), spinning(4.0)
-    call_mhz = []
 
     def watched() -> None:
         call_mhz.append(clock_mhz())
@@ -488,6 +487,7 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
 
     _run(heavy, 300)  # about 0.4 s, after which the clock has fallen to the power limit
     settled_mhz = clock_mhz()
+    call_mhz = [settled_mhz]  # and before each call; there is none if the benchmark raises at once
     first = BenchmarkReading(tried(benchmark, WatchedWork(watched)), "a matmul", true_s=0.0)
     # A head start lets the clock rise after the launch of the last call.
     last_mhz = clock_mhz() if _has_slept(first.trial) else call_mhz[-1]
