@@ -3,7 +3,7 @@
 import datetime as dt
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -32,11 +32,15 @@ def asking_again_and_again(fn: Work) -> float:
     return max(times_s)
 
 
-def raising_again(fn: Work, tries: Iterator[int] = count()) -> float:  # noqa: B008  # counts all
-    """Raise an error at every second work."""
-    if next(tries) % 2:
-        raise RuntimeError("tried again")
-    return BENCHMARKS["stopwatch"](fn)
+def at_every_second_work(fail: Callable[[], Any]) -> Callable[[Work], Any]:
+    """Return a benchmark that does something else at every second work."""
+    tries = count()
+    return lambda fn: fail() if next(tries) % 2 else BENCHMARKS["stopwatch"](fn)
+
+
+def fails() -> None:
+    """Raise an error."""
+    raise RuntimeError("tried again")
 
 
 def raising_on_a_hot_gpu(fn: Work) -> tuple[float, float]:
@@ -72,7 +76,9 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: -BENCHMARKS["stopwatch"](fn), "negative"),
     ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
     ("stopwatch", lambda fn: BENCHMARKS["wait"](fn) / 5, "unexplained"),
-    ("stopwatch", raising_again, "raised"),
+    ("stopwatch", at_every_second_work(fails), "raised"),
+    ("stopwatch", at_every_second_work(lambda: None), "nothing-returned"),
+    ("stopwatch", at_every_second_work(lambda: float("nan")), "no-number"),
     ("clock", raising_on_a_hot_gpu, "raised"),
     ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "ready-made-timer"),
     ("stopwatch", lambda fn: [fn()], "no-number"),
