@@ -364,6 +364,15 @@ def three_buffers(batches: Sequence[Tensor], step: Step) -> list[object]:
     return [start.elapsed_time(end) / 1e3, torch.stack(results)]
 
 
+wrong("milliseconds", "case-04.mend")(
+    changed(
+        three_buffers,
+        "three_buffers_in_milliseconds",
+        "elapsed_time(end) / 1e3 -> elapsed_time(end)",
+    )
+)
+
+
 right("case-04.mend")(
     changed(three_buffers, "host_waits_for_each_copy", "non_blocking=True -> non_blocking=False")
 )
