@@ -37,7 +37,7 @@ from gpulab.core.disk import growing
 from gpulab.core.errors import GpulabError
 from gpulab.core.serialization import Saved
 from gpulab.device.measurement import Finding, Measurement
-from gpulab.exercises import journal
+from gpulab.exercises import _journal
 from gpulab.exercises._entries import Answer, Guess, HintRead, Reset, Reveal, Stroke
 from gpulab.roofline import survey
 from gpulab.timing import Benchmarks, Comparison, Ladder, Rung
@@ -250,10 +250,10 @@ def _use_lessons(path: Path) -> object:
 
 def _progress() -> str:
     with tempfile.TemporaryDirectory() as folder:
-        own = journal.LearnerJournal(Path(folder))
+        own = _journal.LearnerJournal(Path(folder))
         for record in _PROGRESS:
             own.add(record)
-        return Path(folder, journal.FILE_NAME).read_text("utf-8")
+        return Path(folder, _journal.FILE_NAME).read_text("utf-8")
 
 
 def _use_progress(path: Path) -> object:
@@ -261,7 +261,7 @@ def _use_progress(path: Path) -> object:
         found = exercises.progress_in(path.parent)
         str(found), repr(found), exercises.page(found)
         exercises.class_progress(path.parent)
-    return journal.read(path).entries
+    return _journal.read(path).entries
 
 
 def _use_course(path: Path, *, place: str) -> object:
@@ -320,7 +320,7 @@ def kinds() -> dict[str, Kind]:
         ),
         "progress": Kind(
             _progress(),
-            journal.FILE_NAME,
+            _journal.FILE_NAME,
             _use_progress,
             # The notebook's output names the file; the error then says that no progress is there.
             names_file=False,
