@@ -1,7 +1,7 @@
 """The functions that a notebook calls: show an exercise, check an answer, read hints, progress."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache, partial
@@ -15,7 +15,7 @@ from gpulab.core.foreign_text import shortened
 from gpulab.core.requirements import PATH
 from gpulab.exercises._answer_form import AnswerForm
 from gpulab.exercises._carried import keep_version
-from gpulab.exercises._entries import Answer, HintRead, Reset, now
+from gpulab.exercises._entries import Answer, HintRead, JournalEntry, Reset, now
 from gpulab.exercises._exercise import Exercise, Hint, Question, Verdict
 from gpulab.exercises._history import lesson_of, predictions_of
 from gpulab.exercises._journal import LearnerJournal, journal, read
@@ -221,24 +221,19 @@ def progress(lesson: str | None = None) -> Progress:
     True
     """
     check_lesson(lesson)
-    return _progress_in(journal(), {str(lesson)} if lesson else MET)
+    return _progress_in(journal().entries, {str(lesson)} if lesson else MET)
 
 
-def _progress_in(kept_in: LearnerJournal, chosen: set[str]) -> Progress:
+def _progress_in(entries: Sequence[JournalEntry], chosen: set[str]) -> Progress:
     # An exercise may be asked in several lessons, and counts in each of them.
     is_all = COURSE in chosen or not chosen
-    ids = [
-        (each, each in contents.further)
-        for name, contents in lessons().items()
-        if is_all or name in chosen
-        for each in contents.exercise_ids
-    ]
-    entries = kept_in.entries
     done, predictions = exercise_progress(entries), predictions_of(entries).values()
     return Progress(
         tuple(
             (each, replace(done.get(each, ExerciseProgress()), is_further=is_further))
-            for each, is_further in ids
+            for name, contents in lessons().items()
+            if is_all or name in chosen
+            for each, is_further in contents.is_further.items()
         ),
         tuple(
             prediction
@@ -274,7 +269,7 @@ def progress_in(folder: Path) -> Progress:
     PATH.check(folder=folder)
     own = _journal_in(folder)
     met = {lesson_of(name) for name in predictions_of(own.entries)}
-    return _progress_in(own, met.union(*map(lessons_with, exercise_progress(own.entries))))
+    return _progress_in(own.entries, met.union(*map(lessons_with, exercise_progress(own.entries))))
 
 
 def adopt(file: Path, folder: Path) -> int:

@@ -408,14 +408,11 @@ def _judged(term: Term) -> _Judged:
         drawn = "not in your drawing" if term.said is None else f"you drew {term.write(term.said)}"
         was = "not in what came out" if term.was is None else f"it was {term.write(term.was)}"
         sentence = f"{term.what}: {drawn}, {was}."
-        return _Judged(sentence, _html.RIGHT if is_same else _MISSING, is_same)
+        return _Judged(sentence, _html.RIGHT if is_same else _html.DIFFERENT, is_same)
     was = term.write(term.was)
     judged = distance("factor", term.said, term.was, 1.0)
     sentence = f"{term.what}: you drew {term.write(term.said)}, it was {was}{judged.words}"
     return _Judged(sentence, judged.tone, judged.is_right)
-
-
-_MISSING = _html.Tone("#D55E00", "✗", "Different.")
 
 
 def _frame(drawn: Curves, was: Curves) -> "pd.DataFrame":

@@ -21,6 +21,7 @@ RIGHT = Tone("#009E73", "✓", "Right.")
 WRONG = Tone("#D55E00", "✗", "Not yet.")
 OPEN = Tone("#0072B2", "?", "Not answered yet.")
 ASKED = Tone("#0072B2", "?", "Predict.")
+DIFFERENT = Tone("#D55E00", "✗", "Different.")
 
 
 def box(tone: Tone, body: str) -> str:

@@ -36,12 +36,15 @@ class LessonCell:
 
 @dataclass(slots=True)
 class LessonContents:
-    """The predictions' cells by name and the exercises of one notebook, in its order."""
+    """The predictions' cells by name and the exercises of one notebook, in its order.
+
+    ``is_further`` has the ids of the exercises, and whether the heading "Going further" comes
+    before each.
+    """
 
     title: str
     predictions: dict[str, LessonCell] = field(default_factory=dict)
-    exercise_ids: list[str] = field(default_factory=list)
-    further: set[str] = field(default_factory=set)  # those after the heading "Going further"
+    is_further: dict[str, bool] = field(default_factory=dict)
 
 
 def cell_of(name: str) -> LessonCell | None:
@@ -55,7 +58,7 @@ def lessons_with(exercise_id: str) -> list[str]:
 
     The id does not say it: exercise "08.x" may be in the notebook of lesson 08b.
     """
-    return [name for name, contents in lessons().items() if exercise_id in contents.exercise_ids]
+    return [name for name, contents in lessons().items() if exercise_id in contents.is_further]
 
 
 def package_of(unit: str) -> str:
@@ -104,9 +107,8 @@ def _contents_of(folder: Path, path: Path) -> LessonContents:
         cell = LessonCell(contents.title, section, f"{path.as_posix()}#cell-id={cell_id}")
         names = (named or drawn for named, drawn in _PREDICTION.findall(source))
         contents.predictions |= dict.fromkeys(names, cell)
-        new = [each for each in _EXERCISE.findall(source) if each not in contents.exercise_ids]
-        contents.exercise_ids += new
-        contents.further |= set(new if is_further else ())
+        for exercise_id in _EXERCISE.findall(source):
+            contents.is_further.setdefault(exercise_id, is_further)
     return contents
 
 

@@ -35,7 +35,6 @@ _ONE = {
     "answers": "answer",
 }
 
-_OTHER = _html.Tone("#D55E00", "✗", "Different.")
 _NEXT = " Now see what comes out."
 _NO_GUESS = _html.Tone("#0072B2", "?", "No guess.")
 
@@ -246,7 +245,7 @@ class Prediction:
                 return GuessReview(_html.RIGHT, message, is_right=True)
             guessed, was = _quoted(guess), _quoted(value)
             message = f"{you} said {guessed}; it was {was}. What did you expect, and why?"
-            return GuessReview(_OTHER, message, is_right=False)
+            return GuessReview(_html.DIFFERENT, message, is_right=False)
         judged = distance(self.counts, guess, value, self.base)
         ratio = value / guess if guess > 0 and value > 0 else None
         message = f"{you} said {self._guess_text(guess)}, it was {outcome}{judged.words}"

@@ -115,6 +115,18 @@ def test_ready_made_timers_are_refused(name: str) -> None:
     assert verdict.message.startswith(f"Your function lets {name} time the work. ")
 
 
+def test_an_error_on_a_busy_gpu_is_named() -> None:
+    """A timer may raise an error only with other work in the queue."""
+
+    def on_an_idle_gpu(work: Work) -> float:
+        if not torch.cuda.current_stream().query():
+            raise RuntimeError("the GPU is busy")
+        return timed(work)
+
+    verdict = exercises.check("02.time-it-right", on_an_idle_gpu)
+    assert verdict.message.startswith("Your function raised RuntimeError: the GPU is busy")
+
+
 def test_an_unknown_mistake_is_described_by_its_numbers() -> None:
     """If no diagnosis fits, the message shows both readings as ratios."""
     message = exercises.check("02.time-it-right", lambda work: timed(work) * 4).message

@@ -1,8 +1,10 @@
 """A learner's benchmark times works with known times; the diagnosis names what it lacks."""
 
 import datetime as dt
+import statistics
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,12 +16,6 @@ from gpulab.exercises.answers._benchmark import RUNGS
 from tests.support.benchmarks import BENCHMARKS
 
 Work = Callable[[], object]
-
-
-def half_clock(fn: Work) -> tuple[float, float]:
-    """Return half of the clock."""
-    seconds, clock_mhz = BENCHMARKS["sleep"](fn)
-    return seconds, clock_mhz / 2
 
 
 def asking_again_and_again(fn: Work) -> float:
@@ -36,12 +32,54 @@ def asking_again_and_again(fn: Work) -> float:
     return max(times_s)
 
 
+def at_every_second_work(fail: Callable[[], Any]) -> Callable[[Work], Any]:
+    """Return a benchmark that does something else at every second work."""
+    tries = count()
+    return lambda fn: fail() if next(tries) % 2 else BENCHMARKS["stopwatch"](fn)
+
+
+def fails() -> None:
+    """Raise an error."""
+    raise RuntimeError("tried again")
+
+
+def raising_on_a_hot_gpu(fn: Work) -> tuple[float, float]:
+    """Raise an error if the clock has fallen."""
+    if torch.cuda.clock_rate() < 1900:
+        raise RuntimeError("too hot")
+    return BENCHMARKS["clock"](fn)
+
+
+def clocks_in_each_round(fn: Work) -> float:
+    """Read the clock several times in a loop that is timed as a whole."""
+    start_s = time.perf_counter()
+    times_s = [(fn(), [time.perf_counter() for _ in range(8)]) for _ in range(20)]
+    return (time.perf_counter() - start_s) / len(times_s)
+
+
+def wait_before_the_launch(fn: Work) -> float:
+    """Wait in each interval, when the GPU is idle, and not for the work."""
+    times_s = []
+    for _ in range(20):
+        torch.cuda.synchronize()
+        start_s = time.perf_counter()
+        torch.cuda.synchronize()
+        fn()
+        times_s.append(time.perf_counter() - start_s)
+    return statistics.median(times_s)
+
+
+# Those that the answers of the lessons do not have.
 MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: 1e3 * BENCHMARKS["wait"](fn), "milliseconds"),
     ("stopwatch", lambda fn: 1e6 * BENCHMARKS["stopwatch"](fn), "microseconds"),
-    ("stopwatch", lambda fn: 100 * BENCHMARKS["stopwatch"](fn), "not-divided"),
     ("stopwatch", lambda fn: -BENCHMARKS["stopwatch"](fn), "negative"),
     ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
+    ("stopwatch", lambda fn: BENCHMARKS["wait"](fn) / 5, "unexplained"),
+    ("stopwatch", at_every_second_work(fails), "raised"),
+    ("stopwatch", at_every_second_work(lambda: None), "nothing-returned"),
+    ("stopwatch", at_every_second_work(lambda: float("nan")), "no-number"),
+    ("clock", raising_on_a_hot_gpu, "raised"),
     ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "ready-made-timer"),
     ("stopwatch", lambda fn: [fn()], "no-number"),
     ("stopwatch", lambda fn: (fn(), None)[1], "nothing-returned"),
@@ -49,8 +87,6 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: fn() + 1, "raised"),
     ("wait", asking_again_and_again, "backlog"),
     ("events", lambda fn: BENCHMARKS["events"](fn) + 5e-5, "not-between"),
-    ("clock", half_clock, "wrong-clock"),
-    ("sleep", BENCHMARKS["flush"], "gaps"),
 ]
 
 
@@ -81,6 +117,14 @@ def test_each_mistake_gets_its_diagnosis(rung: str, answer: Callable[..., Any], 
     verdict = BenchmarkJudge(rung)(answer)
     assert (verdict.ok, verdict.diagnosis_code) == (False, code)
     assert len(verdict.message) > 30
+
+
+@pytest.mark.parametrize("answer", [clocks_in_each_round, wait_before_the_launch])
+def test_a_stopwatch_may_do_more_in_its_rounds(answer: Callable[[Work], float]) -> None:
+    """The time from one call to the next is one call's, too, and so is a launch after a wait."""
+    verdict = BenchmarkJudge("stopwatch")(answer)
+    assert verdict.ok, verdict
+    assert "one thing (wait): " in verdict.message
 
 
 def test_torch_and_the_gpu_in_use_are_restored() -> None:

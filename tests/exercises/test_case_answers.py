@@ -1019,3 +1019,14 @@ for exercise_id, right_answer in (
         return 1e3 * float(seconds(*given))
 
     wrong("milliseconds", exercise_id)(in_milliseconds)
+
+for exercise_id, right_pair in (
+    ("case-04.mend", three_buffers),
+    ("case-09.mend", answers_in_the_host),
+):
+
+    def pair_in_milliseconds(*given: Any, pair: Callable[..., Any] = right_pair) -> Any:
+        seconds, results = pair(*given)
+        return 1e3 * seconds, results
+
+    wrong("milliseconds", exercise_id)(pair_in_milliseconds)

@@ -70,3 +70,7 @@ def test_an_unexplained_value_is_shown() -> None:
     message = judge(lambda _work: 90e-6, None).message
     assert message.startswith("For a kernel of 25 µs your function returned 90.0 µs. ")
     assert message.endswith("It is right for 1 of 2 works.")
+    message = judge(lambda _work: "fast", None).message
+    assert message.startswith(
+        "For a kernel of 25 µs your function returned something of type str. "
+    )

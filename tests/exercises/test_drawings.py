@@ -9,6 +9,7 @@ import pytest
 
 from gpulab import exercises, virtual_gpu
 from gpulab.core import palette
+from gpulab.core.errors import InvalidOptionError
 from gpulab.exercises import _saved_guesses, lesson_04, lesson_09, lesson_10
 from gpulab.exercises._history import predictions_of
 from gpulab.exercises._journal import LearnerJournal
@@ -154,6 +155,8 @@ def test_an_unusable_curve_leaves_the_axes_empty(guess: object) -> None:
     assert str(made).startswith("How long? What you typed could not be read. Draw it on the axes")
     assert "[...] with 10 values in seconds" in str(made)
     assert made.note == "What you typed could not be read."
+    with pytest.raises(InvalidOptionError, match="curves=5; it must be a dict of the names of"):
+        made.give(5)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_drawing_is_saved_and_restored(folder: Path) -> None:

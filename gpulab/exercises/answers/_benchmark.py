@@ -35,7 +35,9 @@ from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
     KnownErrors,
-    raised,
+    raising,
+    returning_no_number,
+    returning_nothing,
     without_reading,
     wrong_units,
 )
@@ -96,15 +98,14 @@ class BenchmarkReading:
     excess_s: float = 0.0
 
     @property
-    def error(self) -> BaseException | None:
-        """What the benchmark raised; None if it returned."""
-        return self.trial.error
+    def trials(self) -> tuple[Trial, ...]:
+        """The trial of the work."""
+        return (self.trial,)
 
     @property
     def seconds(self) -> float:
         """The returned time; infinity if there is none."""
-        seconds = self.trial.seconds
-        return seconds if seconds is not None and isfinite(seconds) else inf
+        return inf if self.trial.seconds is None else self.trial.seconds
 
     @property
     def launches_s(self) -> tuple[float, ...]:
@@ -163,9 +164,9 @@ class ClockReadings:
     recovered_mhz: float
 
     @property
-    def error(self) -> BaseException | None:
-        """What the benchmark raised for one of the two works."""
-        return self.heavy.error or self.light.error
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials of both works."""
+        return (self.heavy.trial, self.light.trial)
 
     @property
     def clocks_mhz(self) -> tuple[float, float]:
@@ -259,9 +260,9 @@ def _missing(rung: str, benchmark: Benchmark) -> Diagnosis | None:
 
 
 def _judged(reading: Any, rules: tuple[Rule[Any, Diagnosis], ...]) -> Diagnosis | None:  # noqa: ANN401  # of any probe
-    """Return what one reading shows to be wrong; if the benchmark raised an error, that."""
-    error = reading.error
-    return first_fitting(rules, reading) if error is None else raised(error, _NO_LIMIT)
+    """Return what is wrong with one reading: that it is none, or what the rules say."""
+    without = (first_fitting(_WITHOUT_SECONDS, trial) for trial in reading.trials)
+    return next(filter(None, without), None) or first_fitting(rules, reading)
 
 
 _NO_LIMIT: KnownErrors = (
@@ -290,6 +291,14 @@ _SWAPPED: Rule[Trial, Diagnosis] = (
 
 def _has_seconds(trial: Trial) -> bool:
     return trial.seconds is not None and isfinite(trial.seconds)
+
+
+# The first trial has returned seconds, which does not mean that each one does.
+_WITHOUT_SECONDS = (
+    raising(_NO_LIMIT),
+    returning_nothing("fn()"),
+    returning_no_number("seconds for one call", _has_seconds),
+)
 
 
 # The readings, each with the rules that judge it.
@@ -469,8 +478,9 @@ _WARM_UP: tuple[BenchmarkRule, ...] = (
 )
 
 
-def _read_never_steady(benchmark: Benchmark) -> Trial:
-    return tried(benchmark, WatchedWork(never_steady(0.02), most_calls=_MOST_WARM_UPS))
+def _read_never_steady(benchmark: Benchmark) -> BenchmarkReading:
+    work = WatchedWork(never_steady(0.02), most_calls=_MOST_WARM_UPS)
+    return BenchmarkReading(tried(benchmark, work), "work that never is steady", true_s=0.0)
 
 
 def _read_clocks(benchmark: Benchmark) -> ClockReadings:
@@ -480,7 +490,6 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
         return float(torch.cuda.clock_rate())
 
     heavy, light = hot_matmul(), spinning(4.0)
-    call_mhz = []
 
     def watched() -> None:
         call_mhz.append(clock_mhz())
@@ -488,6 +497,7 @@ def _read_clocks(benchmark: Benchmark) -> ClockReadings:
 
     _run(heavy, 300)  # about 0.4 s, after which the clock has fallen to the power limit
     settled_mhz = clock_mhz()
+    call_mhz = [settled_mhz]  # and before each call; there is none if the benchmark raises at once
     first = BenchmarkReading(tried(benchmark, WatchedWork(watched)), "a matmul", true_s=0.0)
     # A head start lets the clock rise after the launch of the last call.
     last_mhz = clock_mhz() if _has_slept(first.trial) else call_mhz[-1]

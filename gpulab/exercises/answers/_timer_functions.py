@@ -100,7 +100,9 @@ class TimerFunction(FunctionJudge):
                 if mistake is not None:
                     break
                 busy = _read(function, backlog_cycles)
-                mistake = first_fitting((*self.mistakes, _UNEXPLAINED), (idle, busy))
+                mistake = first_fitting(no_reading, busy.trial) or first_fitting(
+                    (*self.mistakes, _UNEXPLAINED), (idle, busy)
+                )
                 if busy.trial.asked["Event.query"] + busy.trial.asked["Stream.query"]:
                     break  # to ask an event again and again for 20 s would take minutes
         return mistake or self.why

@@ -187,7 +187,11 @@ EXERCISES = (
                     Diagnosis("not-divided", "Divide the time by the number of requests."),
                 ),
                 (
-                    lambda trial: trial.part_is_right(1) and trial.is_slower_in(0, _LEAST_GAIN),
+                    lambda trial: (
+                        trial.part_is_right(1)
+                        and trial.is_slower_in(0, _LEAST_GAIN)
+                        and not trial.is_in_unit(1e3)
+                    ),
                     Diagnosis(
                         "slow",
                         "The answers are right, but the time is too long. Capture once, before "
