@@ -28,9 +28,7 @@ from gpulab.course import _trials
 from gpulab.course._confine import AnswerLimits
 from gpulab.course._seeded_random import SeededDraw
 
-if sys.platform == "win32":
-    raise OSError("Windows has no fork; grade on Linux or macOS")
-
+_NO_FORK = "Windows has no fork; grade on Linux or macOS"
 _REPORT_BYTES = 2**18  # far more than a trial reports, so only a forged report is longer
 _POLL_S = 0.02  # how long a fork may have ended before this process notices
 
@@ -61,6 +59,8 @@ def _warm_up() -> None:
 
 
 def _served(request: dict[str, Any]) -> dict[str, object]:
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     limits = AnswerLimits(**request.pop("limits"))
     with tempfile.TemporaryFile() as report, tempfile.TemporaryFile() as output:
         child = os.fork()
@@ -76,6 +76,8 @@ def _served(request: dict[str, Any]) -> dict[str, object]:
 
 def _ended(child: int, deadline_s: float) -> int | None:
     """Wait for a fork and return its exit code; None if it was ended at the deadline."""
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     ended, status = 0, 0
     while not ended and time.monotonic() < deadline_s:
         time.sleep(_POLL_S)
@@ -96,6 +98,8 @@ def _run_and_end(
     request: dict[str, Any], limits: AnswerLimits, report: IO[bytes], output: IO[bytes]
 ) -> None:
     """Run one answer in this process, which was just forked, and end it; this never returns."""
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     try:
         # A group of its own, which ends together and which no signal leaves.
         os.setsid()
@@ -145,6 +149,8 @@ def _run(request: dict[str, Any], limits: AnswerLimits) -> None:
 
 def _limit_resources(limits: AnswerLimits) -> None:
     """Limit this process in processor time, memory and writing to files, until it ends."""
+    if sys.platform == "win32":
+        raise OSError(_NO_FORK)
     import resource
 
     # SIGXCPU comes at the first number. A second later SIGKILL ends a process that ignored it.

@@ -11,6 +11,7 @@ import torch
 from gpulab.core.versions import is_within, torch_version
 
 _MOST_CATEGORIES = 1 << 24  # of a draw, which PyTorch numbers in float32
+_MOST_DIMENSIONS = 25  # of some of CUDA's kernels
 _NAMES_MATMULS = not is_within(torch_version(), ((2, 0), (2, 15)))  # in messages about shapes
 HALVES = frozenset({torch.float16, torch.bfloat16})
 INTEGERS = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64})
@@ -173,7 +174,9 @@ def check_lstsq(*_args: object, driver: str | None = None, **_options: object) -
 def check_median(
     source: torch.Tensor, dim: int | None = None, *_others: object, **_options: object
 ) -> None:
-    """Check the type of a median along a dimension."""
+    """Check the dimensions and the type of a median."""
+    if dim is not None and source.dim() >= _MOST_DIMENSIONS:
+        raise RuntimeError("CUDA Tensors cannot have more than 25 dimensions")
     if dim is not None and source.dtype == torch.bool:
         raise _no_kernel("median_out_impl", source)
 
