@@ -81,8 +81,9 @@ class L2Cache:
     def serve(self, accesses: Sequence[CacheAccess]) -> Traffic:
         """Return the traffic of a kernel with these accesses, in order; update the contents."""
         resident, dirty = self._resident, self._dirty
-        # The most frequent case by far: all bytes are there, there is room for all, and the
-        # written ones are dirty already. It needs no figures. Otherwise the rest moves them again.
+        # The most frequent case by far: all bytes are there, there is room for all, the written
+        # ones are dirty already, and no tensor is read twice. It needs no figures. Otherwise the
+        # rest moves them again.
         hit_bytes = 0
         for address, size_bytes, is_write in accesses:
             if resident.get(address) != size_bytes:
@@ -94,7 +95,7 @@ class L2Cache:
             resident.move_to_end(address)
             hit_bytes += size_bytes
         else:
-            if hit_bytes <= self._all_bytes:
+            if hit_bytes <= self._all_bytes and len(set(accesses)) == len(accesses):
                 return Traffic(hit_bytes, 0)
         read: dict[int, int] = {}
         written: dict[int, int] = {}

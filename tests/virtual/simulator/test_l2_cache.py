@@ -154,3 +154,12 @@ def test_the_longest_unused_leaves_first() -> None:
         cache.serve((CacheAccess(address, 15 * MB, is_write=False),))
     assert cache.serve((CacheAccess(3, 15 * MB, is_write=False),)).hit_bytes == 15 * MB
     assert cache.serve((CacheAccess(1, 15 * MB, is_write=False),)).hit_bytes == 0
+
+
+def test_a_tensor_that_is_read_twice_counts_once() -> None:
+    """As in ``x * x`` on an H100, which takes no longer than a kernel with one argument."""
+    cache = L2Cache(L2_BYTES)
+    once = [*reads(TIMED, 4 * MB), *writes(OTHER, 4 * MB)]
+    twice = [*reads(TIMED, 4 * MB), *once]
+    assert cache.serve(twice) == Traffic(0, 8 * MB)
+    assert cache.serve(twice) == cache.serve(once) == Traffic(8 * MB, 0)
