@@ -287,7 +287,7 @@ def _races() -> dict[str, tuple[str, str, str]]:
             compute(slot.on_device, step)
 
     with _h200():
-        races = pipelines.hazards_of(as_listed)
+        races = pipelines.run_for_races(as_listed).trial.hazards or ()
     answers = {}
     for race in races:
         is_host = race.second.stream.startswith("the host")

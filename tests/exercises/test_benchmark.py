@@ -32,13 +32,13 @@ def asking_again_and_again(fn: Work) -> float:
     return max(times_s)
 
 
-def at_every_second_work(fail: Callable[[], Any]) -> Callable[[Work], Any]:
+def at_every_second_work(fail: Callable[[Work], Any]) -> Callable[[Work], Any]:
     """Return a benchmark that does something else at every second work."""
     tries = count()
-    return lambda fn: fail() if next(tries) % 2 else BENCHMARKS["stopwatch"](fn)
+    return lambda fn: fail(fn) if next(tries) % 2 else BENCHMARKS["stopwatch"](fn)
 
 
-def fails() -> None:
+def fails(_fn: Work) -> None:
     """Raise an error."""
     raise RuntimeError("tried again")
 
@@ -77,8 +77,9 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("stopwatch", lambda fn: 5 * BENCHMARKS["wait"](fn), "unexplained"),
     ("stopwatch", lambda fn: BENCHMARKS["wait"](fn) / 5, "unexplained"),
     ("stopwatch", at_every_second_work(fails), "raised"),
-    ("stopwatch", at_every_second_work(lambda: None), "nothing-returned"),
-    ("stopwatch", at_every_second_work(lambda: float("nan")), "no-number"),
+    ("stopwatch", at_every_second_work(lambda fn: fn()), "nothing-returned"),
+    ("stopwatch", at_every_second_work(lambda fn: (fn(), float("nan"))[1]), "no-number"),
+    ("stopwatch", at_every_second_work(lambda _: None), "not-again"),
     ("clock", raising_on_a_hot_gpu, "raised"),
     ("stopwatch", lambda fn: gpulab.measure(fn).median_s, "ready-made-timer"),
     ("stopwatch", lambda fn: [fn()], "no-number"),

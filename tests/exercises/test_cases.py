@@ -63,6 +63,16 @@ def test_the_posted_program_is_diagnosed(number: str) -> None:
     assert verdict.message.endswith(".")
 
 
+def test_a_work_without_a_result_is_named() -> None:
+    """A program that returns nothing for one of the works is told for which."""
+    results = iter((25e-6, None))
+    verdict = exercise("case-10.mend").judge(lambda _work: next(results), None)
+    assert (verdict.ok, verdict.message) == (
+        False,
+        "For a kernel of 90 µs your function returned nothing; end it with return.",
+    )
+
+
 def test_an_unexplained_value_is_shown() -> None:
     """The message shows the value, the true time, and how many works were timed correctly."""
     judge = exercise("case-10.mend").judge

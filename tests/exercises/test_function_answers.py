@@ -257,6 +257,47 @@ wrong("copied-too-late", "07.graph-it")(
 )
 
 
+LATEST: dict[str, Any] = {}
+
+
+@wrong("shared-graph", "07.graph-it")
+def latest_graph_of_the_module(function: Function, x: Tensor) -> Function:
+    LATEST.update(graph=torch.cuda.CUDAGraph(), input=x)
+    function(x)
+    with torch.cuda.graph(LATEST["graph"]):
+        LATEST["result"] = function(x)
+
+    def replay(new: Tensor) -> Tensor:
+        LATEST["input"].copy_(new)
+        LATEST["graph"].replay()
+        return LATEST["result"].clone()
+
+    return replay
+
+
+@wrong("shared-graph", "07.graph-it")
+def one_graph_for_two_captures(function: Function, x: Tensor) -> Function:
+    # Taken out again by the second call, so that a later check begins anew.
+    kept = vars(one_graph_for_two_captures)
+    graph = kept.pop("graph", None) or kept.setdefault("graph", torch.cuda.CUDAGraph())
+    function(x)
+    with torch.cuda.graph(graph):
+        result = function(x)
+
+    def replay(new: Tensor) -> Tensor:
+        x.copy_(new)
+        graph.replay()
+        return result.clone()
+
+    return replay
+
+
+@wrong("shared-graph", "07.graph-it")
+def only_the_first_function(function: Function, x: Tensor) -> Function:
+    kept = vars(only_the_first_function)
+    return kept.pop("replay", None) or kept.setdefault("replay", result_is_not_cloned(function, x))
+
+
 @wrong("no-graph", "07.graph-it")
 def no_graph(function: Function, x: Tensor) -> Function:
     return function
@@ -485,6 +526,11 @@ def as_listed(slots: Any, copying: Any, fill: Fill, compute: Compute, n_steps: i
             slot.copied.record()
         torch.cuda.current_stream().wait_event(slot.copied)
         compute(slot.on_device, step)
+
+
+@wrong("steps-missing", "08.double-buffer")
+def always_forty_steps(slots: Any, copying: Any, fill: Fill, compute: Compute, _: int) -> None:
+    host_waits_for_both(slots, copying, fill, compute, 40)
 
 
 wrong("both-races", "08.double-buffer")(

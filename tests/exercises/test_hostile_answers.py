@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import re
 import signal
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -15,6 +16,7 @@ import gpulab
 from benchmarks.judges.changes import ANSWERS
 from gpulab import exercises
 from gpulab.exercises._api import StoppedCheck, exercise, exercise_ids
+from gpulab.exercises.answers import Mended
 from tests.support.answers import as_given
 
 Function = Callable[..., Any]
@@ -144,6 +146,107 @@ def test_no_answer_ends_the_session(exercise_id: str) -> None:
         assert verdict.ok is False, name
         assert verdict.diagnosis_code != "unreadable", name
         assert type(make()).__name__ in verdict.message, name
+
+
+class Breaking:
+    """A right answer that fails in some of its calls: it raises an error or returns nothing."""
+
+    def __init__(self, function: Function, fails: Callable[[int], bool], *, raises: bool) -> None:
+        self._function, self._fails, self._raises = function, fails, raises
+        self.n_calls = 0
+
+    def __call__(self, *given: Any) -> object:  # noqa: ANN401  # of any exercise
+        """Call the right answer, or fail."""
+        self.n_calls += 1
+        if not self._fails(self.n_calls):
+            return self._function(*given)
+        if self._raises:
+            raise RuntimeError("this call fails")
+        return None
+
+
+_NEW_GPU = "It gets two works that nobody has seen, each on a new GPU; a third adds nothing new."
+# How often a judge calls a right answer, where that is less than three times, and why that is
+# enough: no judge can see what an answer does in a call that it does not make.
+TWICE = {
+    **{
+        each: _NEW_GPU
+        for each in RIGHT
+        if isinstance(judge := exercise(each).judge, Mended) and len(judge.works) == 2
+    },
+    "05.which-to-discard": "It selects from numbers: ten samples with clocks, and four without.",
+    "07.long-enough": "The question names two works, of one launch and of sixteen.",
+    "07.graph-it": "It makes a graph of a function, and one of another beside it.",
+    "08.double-buffer": "Forty steps for values and time, and eight again to find races.",
+}
+# Here the third call is the question of the next lesson, and the praise says what it did.
+NEXT_LESSON = "01.benchmark"
+UNCLEAR = re.compile(r"Traceback|\binf\b|\bnan\b|list index", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("raises", [True, False], ids=["raises", "returns-nothing"])
+@pytest.mark.parametrize("exercise_id", RIGHT)
+def test_an_answer_must_also_work_again(exercise_id: str, *, raises: bool) -> None:
+    """An answer that fails from its second or third call on is wrong, and no stub."""
+    for first in (2, 3):
+        answer = Breaking(RIGHT[exercise_id], lambda n, first=first: n >= first, raises=raises)
+        verdict = check(exercise_id, answer)
+        assert not UNCLEAR.search(verdict.message)
+        if first == 3 and exercise_id in TWICE:
+            # Or else the reason in the table is out of date.
+            assert (verdict.ok, answer.n_calls) == (True, 2)
+        elif first == 3 and exercise_id == NEXT_LESSON:
+            said = "this call fails" if raises else "not for the next work"
+            assert said in verdict.message
+        else:
+            assert verdict.ok is False, verdict.message
+
+
+# This lesson's judge tries all works of the lessons before it, too: 14 calls, and one more.
+@pytest.mark.parametrize("call", range(2, 16))
+def test_no_call_of_a_benchmark_may_raise(call: int) -> None:
+    """An error in any one call is named, also where the judge tries a work a second time."""
+    answer = Breaking(RIGHT["06.benchmark"], lambda n: n == call, raises=True)
+    verdict = check("06.benchmark", answer)
+    assert not UNCLEAR.search(verdict.message)
+    assert "this call fails" in verdict.message
+    # The last one is that of the next lesson.
+    assert verdict.ok is (call == 15)
+
+
+@pytest.mark.parametrize("raises", [True, False], ids=["raises", "returns-nothing"])
+@pytest.mark.parametrize("first", [2, 3])
+def test_a_graph_must_replay_again(first: int, *, raises: bool) -> None:
+    """A replaying function that fails from its second or third replay on is wrong."""
+
+    def graphed(*given: Any) -> Breaking:  # noqa: ANN401  # the function and its input
+        replay = RIGHT["07.graph-it"](*given)
+        return Breaking(replay, lambda n: n >= first, raises=raises)
+
+    assert check("07.graph-it", graphed).ok is False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "said"),
+    [
+        (lambda _replay: 1, "no-function", "it must return a function"),
+        (lambda _replay: None, "nothing-returned", "called again, for another function"),
+        (lambda replay: lambda new: replay(new) + 1, "other-values", "The first graph is right"),
+    ],
+)
+def test_a_second_graph_must_be_right_too(
+    spoil: Callable[[Function], object], code: str, said: str
+) -> None:
+    """A graph of another function is judged like the first one, and the message says which."""
+    n_calls = itertools.count(1)
+
+    def graphed(*given: Any) -> object:  # noqa: ANN401  # the function and its input
+        replay = RIGHT["07.graph-it"](*given)
+        return replay if next(n_calls) == 1 else spoil(replay)
+
+    verdict = check("07.graph-it", graphed)
+    assert (verdict.ok, verdict.diagnosis_code) == (False, code)
+    assert said in verdict.message
 
 
 @pytest.mark.parametrize("exercise_id", ONE_EACH)

@@ -1,6 +1,7 @@
 """Lesson 08: right answers pass, each typical mistake gets its diagnosis, and pipelines run."""
 
 import gc
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -100,6 +101,16 @@ def as_proposed(slots: Any, copying: Any, fill: Any, compute: Any, n_steps: int)
         compute(slot.on_device, step)
 
 
+def in_turn(first: Pipeline, second: Pipeline) -> Pipeline:
+    """Return a pipeline that does something else when it is called again."""
+    turns = itertools.cycle([first, second])
+
+    def pipeline(*arguments: Any) -> None:  # noqa: ANN401  # as learners write it
+        next(turns)(*arguments)
+
+    return pipeline
+
+
 PIPELINES: list[tuple[object, str, str]] = [
     (buffered(), "", "gpulab.hazards() finds nothing, and the overlap is"),
     (buffered(host=False, device=False), "both-races", "38 of 40 steps computed on wrong data."),
@@ -115,6 +126,13 @@ PIPELINES: list[tuple[object, str, str]] = [
         "40 of 40 steps computed on wrong data, although their order is fixed",
     ),
     (raising, "raised", "Your function raised KeyError: 'slot'"),
+    (in_turn(buffered(), raising), "raised", "Your function raised KeyError: 'slot'"),
+    (in_turn(buffered(), lazy), "steps-missing", "For 8 steps your function called fill 8 times"),
+    (
+        in_turn(buffered(), buffered(device_sync=True, shift=1)),
+        "wrong-data",
+        "8 of 8 steps computed on wrong data",
+    ),
     (lazy, "steps-missing", "For 40 steps your function called fill 40 times and compute 0 times"),
 ]
 
@@ -156,7 +174,7 @@ def test_only_a_slow_pipeline_is_tried_again(
     runs = [ran(6e-3 * share, 0) for share in overlaps]
     runs[-1] = replace(runs[-1], n_wrong=n_wrong)
     monkeypatch.setattr(pipelines, "run", lambda _pipeline: runs.pop(0))
-    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: ())
+    monkeypatch.setattr(pipelines, "run_for_races", lambda _pipeline: ran(0.0, 0))
     verdict = judge(buffered())
     assert (verdict.diagnosis_code, runs) == (code, [])
     assert part in verdict.message
@@ -186,7 +204,8 @@ def test_other_hazards_are_named_too(monkeypatch: pytest.MonkeyPatch) -> None:
             x.add_(1)
         x.fill_(0)
     assert [hazard.kind for hazard in races] == ["write over a write"]
-    monkeypatch.setattr(pipelines, "hazards_of", lambda _pipeline: tuple(races))
+    watched = replace(ran(0.0, 0), trial=Trial(None, hazards=tuple(races)))
+    monkeypatch.setattr(pipelines, "run_for_races", lambda _pipeline: watched)
     assert judge(buffered()).diagnosis_code == "order-open"
 
 

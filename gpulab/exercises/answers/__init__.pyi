@@ -15,6 +15,7 @@ from ._judging import AnswerJudge as AnswerJudge
 from ._judging import Diagnosis as Diagnosis
 from ._judging import FunctionJudge as FunctionJudge
 from ._judging import ReadingsJudge as ReadingsJudge
+from ._judging import idle_again as idle_again
 from ._judging import raised as raised
 from ._judging import raising as raising
 from ._judging import returning_no_number as returning_no_number

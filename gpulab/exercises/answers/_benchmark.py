@@ -35,6 +35,7 @@ from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
     KnownErrors,
+    idle_again,
     raising,
     returning_no_number,
     returning_nothing,
@@ -295,6 +296,7 @@ def _has_seconds(trial: Trial) -> bool:
 
 # The first trial has returned seconds, which does not mean that each one does.
 _WITHOUT_SECONDS = (
+    idle_again("fn()"),
     raising(_NO_LIMIT),
     returning_nothing("fn()"),
     returning_no_number("seconds for one call", _has_seconds),
@@ -311,14 +313,6 @@ def _read(name: str, work: Work, benchmark: Benchmark, cache: str = "hot") -> Be
 
 # Launch and work are both right here: whether it waits is the question of the next rung.
 _STOPWATCH: tuple[BenchmarkRule, ...] = (
-    (
-        lambda reading: reading.trial.n_calls == 0,
-        Diagnosis(
-            "not-again",
-            "It called fn() when it was tried first, and not for the next work. Time the work "
-            "that it gets each time, and keep nothing from an earlier call.",
-        ),
-    ),
     (
         lambda reading: reading.trial.n_calls == 1,
         Diagnosis("one-call", "It called fn() once. One reading is no measurement: use a loop."),
@@ -369,7 +363,8 @@ def _read_on_busy_gpu(benchmark: Benchmark) -> BenchmarkReading:
     # A backlog of eight times the work: if it is timed, nothing else explains the reading.
     spinning(16.0)()
     trial = tried(benchmark, WatchedWork(work))
-    if not trial.asked["Event.query"] + trial.asked["Stream.query"]:
+    is_again = first_fitting(_WITHOUT_SECONDS, trial) is None  # else it has failed already
+    if is_again and not trial.asked["Event.query"] + trial.asked["Stream.query"]:
         # Nobody lets the host sleep for as long as this, so only a wait can be right. Longer would
         # tell more, but a CUDA GPU takes the time in full. To ask an event again and again until
         # then would take minutes on the virtual one.
@@ -586,6 +581,8 @@ def _read_cold(benchmark: Benchmark) -> BenchmarkReading:
     trial = tried(benchmark, WatchedWork(work))
     # The benchmark's own floor may be as large as the difference of hot and cold.
     empty = _read("a kernel without data", spinning(0.02), benchmark)
+    if _has_seconds(trial) and not _has_seconds(empty.trial):
+        return empty  # it has no floor to subtract, and what went wrong is said of this call
     excess_s = max(empty.seconds - empty.true_s, 0.0)
     name = "a logsumexp of 14 MiB with a cold and clean cache"
     return BenchmarkReading(trial, name, true_s, hot_s=hot_s, dirty_s=dirty_s, excess_s=excess_s)

@@ -137,6 +137,18 @@ STUB: TrialRule = (
 )
 
 
+def idle_again(work: str) -> TrialRule:
+    """Return the rule for a function that has called a work before, and not this time."""
+    return (
+        lambda trial: trial.error is None and not trial.calls,
+        Diagnosis(
+            "not-again",
+            f"It called {work} when it was tried first, and not for the next work. Time the work "
+            "that it gets each time, and keep nothing from an earlier call.",
+        ),
+    )
+
+
 def raising(known: KnownErrors = ()) -> TrialRule:
     """Return the rule for a function that raised an error; see :func:`raised`."""
     return (

@@ -264,6 +264,11 @@ class Mended(FunctionJudge):
         mended = MendedTrial(self, tuple(trials))
         if all(map(is_open, mended.values)):
             return UNANSWERED
+        pairs = zip(self.works, mended.values, strict=True)
+        without = next((work.name for work, value in pairs if is_open(value)), None)
+        if without is not None:
+            message = f"For {without} your function returned nothing; end it with return."
+            return Diagnosis("nothing-returned", message)
         hidden = first_fitting(self.hidden_mistakes, mended)
         is_lucky = any(trial.reads_events_by_luck for trial in trials)
         if hidden is not None or mended.is_right:

@@ -13,6 +13,7 @@ from gpulab.exercises.answers._judging import (
     Diagnosis,
     FunctionJudge,
     KnownErrors,
+    idle_again,
     without_reading,
     wrong_units,
 )
@@ -100,8 +101,9 @@ class TimerFunction(FunctionJudge):
                 if mistake is not None:
                     break
                 busy = _read(function, backlog_cycles)
-                mistake = first_fitting(no_reading, busy.trial) or first_fitting(
-                    (*self.mistakes, _UNEXPLAINED), (idle, busy)
+                # It has timed the work once, so if it does nothing now it is no stub.
+                mistake = first_fitting((idle_again("work()"), *no_reading), busy.trial) or (
+                    first_fitting((*self.mistakes, _UNEXPLAINED), (idle, busy))
                 )
                 if busy.trial.asked["Event.query"] + busy.trial.asked["Stream.query"]:
                     break  # to ask an event again and again for 20 s would take minutes

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from gpulab import device
+from gpulab.exercises._exercise import is_open
 from gpulab.exercises.answers import (
     STUB,
     Diagnosis,
@@ -29,13 +31,19 @@ def _chain(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def _other(x: torch.Tensor) -> torch.Tensor:
+    """Run the same kernels with other numbers: a second function for the learner to capture."""
+    return torch.relu(x - 5) * 2
+
+
 @dataclass(frozen=True, slots=True)
 class GraphReplays:
     """The call that made a learner's graph, and its replays for the two later inputs.
 
-    The first replay may capture the graph.
+    The graph is one of ``function``. The first replay may capture it.
     """
 
+    function: Callable[[torch.Tensor], torch.Tensor]
     made: Trial
     replayed: tuple[Trial, ...]
 
@@ -54,7 +62,7 @@ class GraphReplays:
 
     def belong_to(self, *starts: int) -> bool:
         """Return whether the results belong to the inputs that begin with these numbers."""
-        wanted = (_chain(_input(start).cpu()) for start in starts)
+        wanted = (self.function(_input(start).cpu()) for start in starts)
         pairs = zip(self.results, wanted, strict=True)
         return all(
             isinstance(got, torch.Tensor) and torch.equal(got, right) for got, right in pairs
@@ -81,16 +89,56 @@ class GraphReplay(FunctionJudge):
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Capture the graph with one input, replay it with two others, and compare the values."""
         with device.active():
-            first, *others = map(_input, _STARTS)
-            _chain(first)  # loads the kernels, which a capture could not
-            made = tried(function, WatchedWork(_chain), first)
-            fault = first_fitting(_WITHOUT_REPLAY, made)
+            # Kept as long as the graphs, which may read them: else a later input might get the
+            # same memory, and a program that never copies its input would seem to be right.
+            inputs = [_input(_STARTS[0]) for _ in range(2)]
+            made = _made(function, _chain, inputs[0])
+            fault = first_fitting(_WITHOUT_REPLAY, made) or _fault(_replays(_chain, made))
             if fault is not None:
                 return fault
-            replays = GraphReplays(made, tuple(tried(_replay, made.value, new) for new in others))
-        faults = (first_fitting((_FAILING,), trial) for trial in replays.replayed)
-        fault = next(filter(None, faults), None)
-        return fault or first_fitting(_MISTAKES, replays) or self.why
+            # A program may have several graphs: the second one must be right, and the first one
+            # must stay right.
+            second = _made(function, _other, inputs[1])
+            fault = first_fitting(_WITHOUT_SECOND, second) or _fault_of_second(
+                _replays(_other, second)
+            )
+            if fault is not None:
+                return fault
+            kept = _replays(_chain, made)
+        fault = _failing(kept)
+        return fault or (self.why if kept.belong_to(*_STARTS[1:]) else _SHARED)
+
+
+def _made(
+    function: Callable[..., object], chain: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor
+) -> Trial:
+    """Return the call in which a learner's function makes a replaying function."""
+    chain(x)  # loads the kernels, which a capture could not
+    return tried(function, WatchedWork(chain), x)
+
+
+def _replays(chain: Callable[[torch.Tensor], torch.Tensor], made: Trial) -> GraphReplays:
+    """Replay a graph for the two later inputs."""
+    replay: Any = made.value
+    replayed = tuple(tried(_replay, replay, _input(start)) for start in _STARTS[1:])
+    return GraphReplays(chain, made, replayed)
+
+
+def _failing(replays: GraphReplays) -> Diagnosis | None:
+    faults = (first_fitting((_FAILING,), trial) for trial in replays.replayed)
+    return next(filter(None, faults), None)
+
+
+def _fault(replays: GraphReplays) -> Diagnosis | None:
+    return _failing(replays) or first_fitting(_MISTAKES, replays)
+
+
+def _fault_of_second(replays: GraphReplays) -> Diagnosis | None:
+    # If the second function never ran, what it returned is the first one's graph.
+    if not any(trial.calls for trial in (replays.made, *replays.replayed)):
+        return _SHARED
+    fault = _fault(replays)
+    return fault and Diagnosis(fault.code, f"{_SECOND}{fault.message}")
 
 
 def _replay(replay: Callable[..., object], new: torch.Tensor) -> object:
@@ -131,6 +179,25 @@ _WITHOUT_REPLAY = (
     STUB,
     _FAILING,
     returning_nothing("function(x)"),
+    (lambda trial: not callable(trial.value), _not_a_function),
+)
+_SECOND = "The first graph is right, and the second one, of another function, is not. "
+_SHARED = Diagnosis(
+    "shared-graph",
+    "Your function was called again, for another function, and its two graphs do not work beside "
+    "each other. Make a new graph, and tensors of its own, in each call of your function.",
+)
+_WITHOUT_SECOND = (
+    # A capture that worked with the first function fails if both use the same graph.
+    raising((("captur", _SHARED),)),
+    (
+        lambda trial: is_open(trial.value),
+        Diagnosis(
+            "nothing-returned",
+            "Your function was called again, for another function, and returned nothing. Return a "
+            "replaying function for each.",
+        ),
+    ),
     (lambda trial: not callable(trial.value), _not_a_function),
 )
 _CAPTURES_AGAIN = Diagnosis(

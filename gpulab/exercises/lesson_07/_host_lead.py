@@ -13,6 +13,7 @@ from gpulab.exercises.answers import (
     STUB,
     Diagnosis,
     FunctionJudge,
+    idle_again,
     raising,
     returning_no_number,
     returning_nothing,
@@ -58,7 +59,7 @@ class HeadStart(FunctionJudge):
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Let the GPU sleep for the learner's cycles, and count in how many the host was ahead."""
-        leads = []
+        leads: list[HostLead] = []
         with device.active():
             cycles_per_s = _cycles_per_s()
             for n_launches in _LAUNCHES:
@@ -66,7 +67,9 @@ class HeadStart(FunctionJudge):
                 work()
                 n_needed = _lead(work, 0)[1] * cycles_per_s
                 trial = tried(function, WatchedWork(work))
-                fault = first_fitting(_WITHOUT_CYCLES, trial)
+                # It has called the first work, so if it does nothing now it is no stub.
+                rules = (idle_again("work()"), *_WITHOUT_CYCLES) if leads else _WITHOUT_CYCLES
+                fault = first_fitting(rules, trial)
                 if fault is not None:
                     return fault
                 leads.append(_sleep(work, n_launches, trial.number or 0.0, n_needed))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpulab.core.units import counted
-from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raising
+from gpulab.exercises.answers import UNANSWERED, Diagnosis, FunctionJudge, raised
 from gpulab.tracing.trials import Rule, first_fitting
 
 if TYPE_CHECKING:
@@ -32,18 +32,24 @@ class DoubleBuffer(FunctionJudge):
 
     def judge_function(self, function: Callable[..., object]) -> Diagnosis | str:
         """Run the function on the GPU in use: for values and time, and again to find races."""
-        from gpulab.exercises.lesson_08.pipelines import hazards_of, run
+        from gpulab.exercises.lesson_08.pipelines import run, run_for_races
 
         best = run(function)
         if best.trial.error is None and not best.n_filled and not best.n_computed:
             return UNANSWERED
-        # Races before wrong values: they are the cause, and the values may be right by luck. The
-        # detector gets a run of its own, because it follows each operator, which slows launches.
-        fault = (
-            _broken(best)
-            or _unordered({hazard.kind for hazard in hazards_of(function)}, best)
-            or first_fitting(_WRONG_DATA, best)
-        )
+        fault = _broken(best)
+        if fault is None:
+            # The detector gets a run of its own, because it follows each operator, which slows
+            # launches. An answer that stops early in this run has no races there, so it must do
+            # all steps again.
+            watched = run_for_races(function)
+            # Races before wrong values: they are the cause, and the values may be right by luck.
+            fault = (
+                _broken(watched)
+                or _unordered({hazard.kind for hazard in watched.trial.hazards or ()}, best)
+                or first_fitting(_WRONG_DATA, best)
+                or first_fitting(_WRONG_DATA, watched)
+            )
         for _ in range(_N_TRIES - 1):
             if fault is None and best.overlap < LEAST_OVERLAP:
                 again = run(function)
@@ -54,7 +60,7 @@ class DoubleBuffer(FunctionJudge):
 
 def _broken(run: "PipelineRun") -> Diagnosis | None:
     """Return why a pipeline did not do all steps, or None."""
-    return first_fitting((raising(),), run.trial) or first_fitting(_INCOMPLETE, run)
+    return first_fitting(_INCOMPLETE, run)
 
 
 def _unordered(kinds: set[str], run: "PipelineRun") -> Diagnosis | None:
@@ -77,16 +83,23 @@ def _why(run: "PipelineRun") -> str:
     )
 
 
+def _steps_missing(run: "PipelineRun") -> Diagnosis:
+    return Diagnosis(
+        "steps-missing",
+        f"For {counted(run.n_steps, 'step')} your function called fill "
+        f"{counted(run.n_filled, 'time')} and compute {counted(run.n_computed, 'time')}. "
+        "Each step needs both, once.",
+    )
+
+
 _INCOMPLETE: tuple[Rule["PipelineRun", Diagnosis], ...] = (
+    # Before the error: the results have no place for a step too many, so compute raises one.
+    (lambda run: max(run.n_filled, run.n_computed) > run.n_steps, _steps_missing),
     (
-        lambda run: {run.n_filled, run.n_computed} != {run.n_steps},
-        lambda run: Diagnosis(
-            "steps-missing",
-            f"For {counted(run.n_steps, 'step')} your function called fill "
-            f"{counted(run.n_filled, 'time')} and compute {counted(run.n_computed, 'time')}. "
-            "Each step needs both, once.",
-        ),
+        lambda run: run.trial.error is not None,
+        lambda run: raised(run.trial.error or Exception()),
     ),
+    (lambda run: {run.n_filled, run.n_computed} != {run.n_steps}, _steps_missing),
 )
 _WRONG_DATA: tuple[Rule["PipelineRun", Diagnosis], ...] = (
     (

@@ -11,10 +11,10 @@ from gpulab.core.torch_private import spin
 from gpulab.core.units import counted, format_time
 from gpulab.exercises._gpu_work import device_s, stopwatch_s
 from gpulab.gpus.provenance import device_label
-from gpulab.happens_before import Hazard
 from gpulab.tracing.trials import Trial, WatchedWork, tried
 
 _N_STEPS = 40
+_N_STEPS_FOR_RACES = 8  # each of the two slots is used again three times
 # A batch has 8 MiB, which take 0.15 ms over a link of 55 GB/s. The host writes only the head of a
 # batch: filling all of it would take longer than the copy and hide the overlap.
 _N_ELEMENTS, _N_HEAD = 1 << 20, 1 << 12
@@ -116,12 +116,26 @@ def run(pipeline: PipelineFunction, n_steps: int = _N_STEPS) -> PipelineRun:
     >>> finished.n_wrong, finished.overlap
     (0, 0.0)
     """
+    return _run(pipeline, n_steps, races=False)
+
+
+def run_for_races(pipeline: PipelineFunction) -> PipelineRun:
+    """Run a pipeline as `run` does, for few steps, with its data races in the trial.
+
+    Looking for races slows each launch, so its ``duration_s`` and ``overlap`` are of no use.
+    """
+    return _run(pipeline, _N_STEPS_FOR_RACES, races=True)
+
+
+def _run(pipeline: PipelineFunction, n_steps: int, *, races: bool) -> PipelineRun:
     with device.active():
         bench = _Bench(n_steps)
         copies_s, computes_s = bench.apart_s()
         trials: list[Trial] = []
         fill, compute = bench.works()
-        duration_s = stopwatch_s(lambda: trials.append(tried(bench.run, pipeline, fill, compute)))
+        duration_s = stopwatch_s(
+            lambda: trials.append(tried(bench.run, pipeline, fill, compute, races=races))
+        )
         in_use = device.current()
         return PipelineRun(
             n_steps,
@@ -135,14 +149,6 @@ def run(pipeline: PipelineFunction, n_steps: int = _N_STEPS) -> PipelineRun:
             replace(trials[0], calls=()),
             device_label(in_use.name, in_use.source),
         )
-
-
-def hazards_of(pipeline: PipelineFunction) -> tuple[Hazard, ...]:
-    """Return the data races of a pipeline: pairs of accesses that nothing orders."""
-    with device.active():
-        bench = _Bench(8)  # steps: each of the two slots is used again three times
-        trial = tried(bench.run, pipeline, *bench.works(), races=True)
-    return trial.hazards or ()
 
 
 class _Bench:
