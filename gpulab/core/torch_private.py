@@ -34,6 +34,7 @@ tensor_utils: Any = torch._utils
 disable_dispatch: Any = torch._C._DisableTorchDispatch
 # PyTorch's dispatcher calls this before an operator; an error in it leaks the operator's tensors.
 find_dispatch_rule: Any = torch._library.simple_registry.find_torch_dispatch_rule
+disable_torch_function: Any = torch._C.DisableTorchFunctionSubclass
 disabled_torch_function: Any = torch._C._disabled_torch_function_impl
 # For the virtual tensor: torch.Tensor has no public way to make a tensor without memory.
 make_wrapper_subclass: Any = torch.Tensor._make_wrapper_subclass
@@ -71,6 +72,7 @@ rebuild_untyped_tensor: Any = torch._utils._rebuild_tensor_v3
 rebuild_parameter: Any = torch._utils._rebuild_parameter
 rebuild_parameter_with_state: Any = torch._utils._rebuild_parameter_with_state
 rebuild_from_type: Any = torch._tensor._rebuild_from_type_v2
+swap_tensors: Any = torch.utils.swap_tensors  # public, but without types
 device_index: Any = torch.cuda._utils._get_device_index
 _eval_frame: Any = torch._C._dynamo.eval_frame  # what the compiler looks at
 Overload: Any = torch._ops.OpOverload  # the class of operators with a schema

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gpulab.core.errors import NotModelledError
 from gpulab.core.torch_private import (
@@ -199,6 +200,8 @@ def _copy(func: Any, args: Any, kwargs: Any) -> Any:
     target, source = args[0], args[1]
     if target is source:
         return target  # as PyTorch does, before it looks at the layout
+    if is_lazy(target) and is_lazy(source):
+        return target  # neither has elements
     non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))  # noqa: PLR2004 # its third argument
     if not isinstance(source, VirtualTensor):
         if not isinstance(target, VirtualTensor):

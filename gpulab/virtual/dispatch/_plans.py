@@ -65,6 +65,9 @@ class CallKey:
             # From a list, which is faster than from a generator.
             return tuple([self.of(item) for item in value])
         if isinstance(value, torch.Tensor):
+            if isinstance(value, VirtualTensor):  # a tensor without sizes has a class of its own
+                self.tensors.append(value)
+                return value.layout_key
             return self._of_host_tensor(value)
         if kind is complex:
             self.unplanned.append(value)  # a plan may have been made for -0j, which equals 0j

@@ -22,6 +22,7 @@ from gpulab.virtual._streams import index_of
 from gpulab.virtual.dispatch import is_pinned, pin
 from gpulab.virtual.patches._device_numbers import numbered
 from gpulab.virtual.patches._factories import default_device
+from gpulab.virtual.patches._lazy_modules import moving_lazy_tensors
 from gpulab.virtual.patches._unsupported import require_dense, unsupported_error
 from gpulab.virtual.simulator import Machine, active, is_owner
 from gpulab.virtual.tensors import VirtualTensor, cuda_device
@@ -57,13 +58,14 @@ def replacements(machine: Machine) -> list[tuple[Any, dict[str, Any]]]:
         }
 
     methods, moves = factories(torch.Tensor, _METHODS, follows_default=False), _moves(machine)
+    apply = vars(torch.nn.Module)["_apply"]
     # Parameters without a shape refuse every method but these.
     allowed = [*UninitializedTensor._allowed_methods, *moves.values()]  # noqa: SLF001 # PyTorch's
     return [
         (UninitializedTensor, {"_allowed_methods": allowed}),
         (torch.Tensor, {**moves, **_host_access(machine), **methods}),
         (torch.Tensor, {name: _of_innermost(name) for name in _DEVICE_ATTRIBUTES}),
-        (torch.nn.Module, {"_apply": _in_place(vars(torch.nn.Module)["_apply"])}),
+        (torch.nn.Module, {"_apply": moving_lazy_tensors(_in_place(apply))}),
         (torch, factories(torch, _FACTORIES, follows_default=True)),
         (torch, factories(torch, _LIKE, follows_default=False)),
         (torch.fft, factories(torch.fft, _OF_FFT, follows_default=True)),
@@ -93,12 +95,9 @@ def _in_place(apply: Any) -> Any:
 
     @wraps(apply)
     def moved(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        # A swap would make an empty parameter of one that has no sizes yet. This is not
-        # parameters(), which would take the host's time.
-        has_no_sizes = any(is_lazy(item) for item in self._parameters.values() if item is not None)
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
-        future.set_swap_module_params_on_conversion(not has_no_sizes)  # torch's signature
+        future.set_swap_module_params_on_conversion(True)  # torch's signature
         try:
             return apply(self, *args, **kwargs)
         except RuntimeError as error:
@@ -137,10 +136,12 @@ def _moves(machine: Machine) -> dict[str, Any]:
 
     def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         device, options = _parse_to(machine, args, kwargs)
-        if device is not None and device.type == "meta":
-            return _without_data(self, options["dtype"])
-        if device is None or device.type != "cuda":
+        if device is None or device.type not in {"cuda", "meta"}:
             return original(self, *args, **kwargs)
+        if is_lazy(self):
+            return torch.empty(0, dtype=options["dtype"] or self.dtype, device=device)
+        if device.type == "meta":
+            return _without_data(self, options["dtype"])
         require_dense(self)
         if self.is_meta:
             raise NotImplementedError(_NO_DATA)

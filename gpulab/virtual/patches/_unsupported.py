@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 import torch.cuda.comm  # importing torch does not import it
-from torch.nn.parameter import is_lazy
 
 from gpulab.core.errors import NotModelledError, NotModelledNameError
 from gpulab.core.torch_private import C, ScriptModule
@@ -22,7 +21,6 @@ _OPERATORS = "write it with PyTorch's operators, or use a CUDA GPU"
 _PARALLEL = "use one device, or CUDA GPUs"
 _PROFILER = "use torch.profiler.profile(), or a CUDA GPU"
 _SCRIPTED = "save model.cpu(), or the state_dict() of the model that was scripted"
-_LAZY = "call the module once on the CPU, and move it to the GPU after that"
 _LOADED = "load the state_dict() of the model, or script it on the device"
 _PROCESSES = "send a copy on the CPU, made with tensor.cpu()"
 _LIBRARIES = "other libraries can read a copy on the CPU, made with tensor.cpu()"
@@ -90,10 +88,6 @@ UNSUPPORTED: dict[str, str] = {
     _WRAPPER: _PARALLEL,
     "torch.distributed.init_process_group": _ONE_PROCESS,
     "torch.nn.parallel.replicate": _PARALLEL,
-    **{
-        f"torch.nn.parameter.Uninitialized{kind}.__new__": _LAZY
-        for kind in ("Buffer", "Parameter")
-    },
     "torch.nn.parallel.data_parallel": "use torch.nn.DataParallel on one device",
     "torch.nn.parallel.scatter": _COMBINE,
     "torch.nn.parallel.gather": _COMBINE,
@@ -148,7 +142,7 @@ _ONLY_WITH_CUDA: dict[str, str] = {
 _ON_DEVICE_ONLY = (
     *("torch.sparse_", "torch.nested.", "torch.export."),
     *("torch.quantize_", "torch.range", "torch.Tensor."),
-    *("torch.jit.", "torch.to_dlpack", "torch.utils.dlpack.", "torch.nn.parameter."),
+    *("torch.jit.", "torch.to_dlpack", "torch.utils.dlpack."),
 )
 
 
@@ -209,8 +203,6 @@ def unsupported_error(name: str, instead: str = "") -> NotModelledError:
 
 def require_dense(tensor: torch.Tensor) -> None:
     """Raise an error for a host tensor that cannot be copied to the virtual GPU."""
-    if is_lazy(tensor):
-        raise unsupported_error("a lazy module on the GPU before its first call", _LAZY)
     if tensor.is_nested:
         raise unsupported_error("nested tensors", UNSUPPORTED["torch.nested.nested_tensor"])
     if tensor.is_quantized:

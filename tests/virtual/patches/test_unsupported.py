@@ -73,10 +73,6 @@ ON_DEVICE: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         lambda: torch.sparse_coo_tensor(*COO, device="cuda"),
         lambda: torch.sparse_coo_tensor(*COO),
     ),
-    "torch.nn.parameter.UninitializedParameter.__new__": (
-        lambda: torch.nn.LazyLinear(3, device="cuda"),
-        lambda: torch.nn.LazyLinear(3),
-    ),
     "torch.nested.nested_tensor": (
         lambda: torch.nested.nested_tensor([torch.ones(2, device="cuda")]),
         lambda: torch.nested.nested_tensor([torch.ones(2)]),
@@ -199,22 +195,6 @@ def test_only_dense_tensors_can_move(make: Callable[[], torch.Tensor], message: 
     """A sparse, quantized or nested host tensor is refused by its kind; a dense one is not."""
     assert refusal_of(lambda: require_dense(make())) == message
     require_dense(torch.ones(2))
-
-
-@pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize("move", [torch.nn.Module.cuda, lambda module: module.to("cuda")])
-def test_a_lazy_module_is_called_before_it_moves(
-    move: Callable[[torch.nn.Module], torch.nn.Module],
-) -> None:
-    """Before its first call it has no sizes; it changes its type, and moves after the call."""
-    module = torch.nn.Sequential(torch.nn.LazyLinear(3), torch.nn.LazyBatchNorm1d())
-    assert refusal_of(lambda: move(module)) == (
-        "the virtual GPU has no model of a lazy module on the GPU before its first call; call the "
-        "module once on the CPU, and move it to the GPU after that"
-    )
-    x = torch.ones(4, 2)
-    module.to("cpu").half().to(torch.float64).float()(x)
-    assert move(module)(x.cuda()).shape == (4, 3)
 
 
 @pytest.mark.usefixtures("gpu")
