@@ -22,6 +22,7 @@ from gpulab.exercises._journal import LearnerJournal, journal, read
 from gpulab.exercises._lesson_index import (
     COURSE,
     MET,
+    N_LESSONS,
     check_lesson,
     lessons,
     lessons_with,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # Ids begin with the number of the package, so those of lesson 08b begin with 08.
-_LESSONS = tuple(f"{number:02}" for number in range(14))
+_LESSONS = tuple(f"{number:02}" for number in range(N_LESSONS))
 _CASES = tuple(f"case-{number:02}" for number in range(1, 11))
 _UNITS = (*_LESSONS, *_CASES)
 _LONGEST = 500  # characters of an error's message

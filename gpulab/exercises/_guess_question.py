@@ -10,9 +10,12 @@ from typing import Any
 
 from gpulab.core.errors import UnknownNameError
 from gpulab.exercises._history import lesson_of
-from gpulab.exercises._lesson_index import package_of
+from gpulab.exercises._lesson_index import N_LESSONS, package_of
 
-_PACKAGES = (*(f"gpulab.exercises.lesson_{n:02}" for n in range(14)), "gpulab.exercises.cases")
+_PACKAGES = (
+    *(f"gpulab.exercises.lesson_{n:02}" for n in range(N_LESSONS)),
+    "gpulab.exercises.cases",
+)
 _NAME = re.compile(r"(?:case-)?\d\d\w?\.[\w-]+")
 
 

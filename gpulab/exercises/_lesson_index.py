@@ -12,6 +12,7 @@ from gpulab.core.requirements import TEXT
 from gpulab.core.serialization import parse_json
 from gpulab.lessons import notebooks_folder, shipped
 
+N_LESSONS = 14  # by their numbers, 00 to 13; 07b counts as 07
 COURSE = "course"
 # The lessons whose exercises or predictions this kernel has used: `progress()` shows these.
 MET: set[str] = set()

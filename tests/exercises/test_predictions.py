@@ -8,6 +8,7 @@ import pytest
 from gpulab.core.errors import InvalidOptionError, UnknownNameError
 from gpulab.device.measurement import Measurement
 from gpulab.exercises import predict
+from gpulab.exercises._lesson_index import N_LESSONS
 from tests.support.conditions import HERE
 
 VIRTUAL = Measurement((553e-6,) * 3 + (554e-6,) * 3 + (555e-6,) * 3, "events", "virtual", HERE)
@@ -209,7 +210,7 @@ def test_guesses_of_all_lessons_can_be_read() -> None:
     """Each number that a lesson asks for has a unit that is known."""
     asked = [
         question
-        for package in ("cases", *(f"lesson_{number:02}" for number in range(14)))
+        for package in ("cases", *(f"lesson_{number:02}" for number in range(N_LESSONS)))
         for question in import_module(f"gpulab.exercises.{package}._guesses").GUESSES
         if not question.choices
     ]

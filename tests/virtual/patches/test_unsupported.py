@@ -1,7 +1,6 @@
 """Features that the virtual GPU does not model are refused by name; the rest works."""
 
 import io
-import re
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from gpulab.core.errors import NotModelledError
-from gpulab.virtual.patches._unsupported import UNSUPPORTED, require_dense
+from gpulab.virtual.patches._unsupported import _ON_DEVICE_ONLY, UNSUPPORTED, require_dense
 
 
 def refusal_of(use: Callable[[], object]) -> str:
@@ -38,9 +37,7 @@ def named(name: str) -> Callable[..., object]:
 ALWAYS = [
     name
     for name in UNSUPPORTED
-    if not re.match(
-        r"torch\.(sparse_|nested|quantize|Tensor|export|utils|jit|nn|to_dlpack|range)", name
-    )
+    if not name.startswith((*_ON_DEVICE_ONLY, "torch.Tensor", "torch.nn.", "torch.utils."))
 ]
 
 
