@@ -84,8 +84,10 @@ class Product(torch.autograd.Function):
             return ctx.divided(grad, source.to(grad.dtype), result), None, None
         is_recorded = torch.is_grad_enabled()  # the program asked for create_graph=True
         with torch.enable_grad():
-            product = ctx.plain(source)
-        by_others = torch.autograd.grad(product, source, grad, create_graph=is_recorded)
+            # Of a view: hooks of the source would run here, and again with this gradient.
+            same = source.view_as(source)
+            product = ctx.plain(same)
+        by_others = torch.autograd.grad(product, same, grad, create_graph=is_recorded)
         return by_others[0], None, None
 
 
