@@ -80,6 +80,8 @@ class Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient of the source."""
         (grad,), (source, result) = grads, ctx.saved_tensors
+        if not source.dim():  # nothing is multiplied, and the host waits for nothing
+            return grad.clone(), None, None
         if not _has_zero(source):
             return ctx.divided(grad, source.to(grad.dtype), result), None, None
         is_recorded = torch.is_grad_enabled()  # the program asked for create_graph=True
