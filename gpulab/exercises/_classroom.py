@@ -103,7 +103,7 @@ def _bars(question: ClassQuestion) -> str:
     # At most 80 %: the number stands to the right of the bar, in the same line.
     bar = '<span class="bar" aria-hidden="true" style="width:{:.1f}%"></span> {}'
     rows = [(answer, Html(bar.format(80 * n / most, n))) for answer, n in question.counts]
-    return table(rows, has_row_headings=True)
+    return table(rows, has_row_headings=True) if rows else ""  # all drew their answer
 
 
 def class_progress(

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from types import TracebackType
 
+from gpulab.core.errors import GpulabError
 from gpulab.core.interrupts import Undo, contextmanager
 from gpulab.core.tracebacks import drop_our_frames
 from gpulab.magic._cell import Shell
@@ -61,6 +63,9 @@ def explain(error: BaseException, filename: str) -> None:
     """
     drop_our_frames(error)
     frame = error.__traceback__
+    if isinstance(error, GpulabError) and _is_of_the_magic(frame):
+        # Its message says everything. measure() has dropped its own frames; ours are left.
+        error.__traceback__ = None
     # No frame after the cell's own: a function that the cell calls has other reasons.
     if (
         isinstance(error, UnboundLocalError)
@@ -72,3 +77,9 @@ def explain(error: BaseException, filename: str) -> None:
             "gpulab: a name that a timed cell assigns is local to it; assign it on the magic's "
             "line (%%cudatime y = x.clone()), or work in place (x.add_(1))"
         )
+
+
+def _is_of_the_magic(frame: TracebackType | None) -> bool:
+    return frame is not None and str(frame.tb_frame.f_globals.get("__name__")).startswith(
+        "gpulab."
+    )

@@ -185,6 +185,15 @@ def test_a_class_is_joined_without_names(tmp_path: Path) -> None:
     assert "It was no. 7 of 12 were right." in told.page()
 
 
+def test_a_question_that_all_drew_has_no_empty_table(tmp_path: Path) -> None:
+    """The page says how many drew, and a reader of the screen meets no table without rows."""
+    stroke = Stroke("GPU", (1.0,), (1.0,))
+    LearnerJournal(tmp_path).add(Guess("04.first", AT, strokes=(stroke,)))
+    page = exercises.class_progress(tmp_path).page()
+    assert "1 drew" in page
+    assert "<table" not in page
+
+
 @pytest.mark.parametrize("unit", ["%", "µs", "times"])
 @pytest.mark.parametrize("strange", [1e300, -1e300, -3.0, 0.0, 5e-324])
 def test_a_senseless_guess_is_counted_with_the_others(

@@ -206,6 +206,13 @@ def test_statements_that_cannot_be_timed_are_refused(
         assert not shows_our_frames(ran.out)
 
 
+def test_a_refusal_of_a_measurement_shows_only_the_users_lines(notebook: Notebook) -> None:
+    """The error that names what cannot be captured has no frame of the magic."""
+    ran = notebook.last("%%cudatime --method graph\ntorch.ones(3, device='cuda').cpu()")
+    assert ran.error == "NotCapturableError"
+    assert not shows_our_frames(ran.out)
+
+
 def test_a_traceback_shows_only_the_users_lines(notebook: Notebook) -> None:
     """A traceback has the notebook's cell and line numbers, and no file of gpulab."""
     ran = notebook.last("%%cudatime x = 1\n\n\ny = 2\ny / (x - 1)")

@@ -80,12 +80,16 @@ class Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient of the source."""
         (grad,), (source, result) = grads, ctx.saved_tensors
+        if not source.dim():  # nothing is multiplied, and the host waits for nothing
+            return grad.clone(), None, None
         if not _has_zero(source):
             return ctx.divided(grad, source.to(grad.dtype), result), None, None
         is_recorded = torch.is_grad_enabled()  # the program asked for create_graph=True
         with torch.enable_grad():
-            product = ctx.plain(source)
-        by_others = torch.autograd.grad(product, source, grad, create_graph=is_recorded)
+            # Of a view: hooks of the source would run here, and again with this gradient.
+            same = source.view_as(source)
+            product = ctx.plain(same)
+        by_others = torch.autograd.grad(product, same, grad, create_graph=is_recorded)
         return by_others[0], None, None
 
 

@@ -70,6 +70,33 @@ def test_backward_waits_for_the_count_of_zeros() -> None:
             assert gpu.now_s - before_s > 0.01
 
 
+def test_backward_of_one_number_waits_for_nothing() -> None:
+    """The gradient of a tensor without dimensions is copied, and no zero is searched."""
+    with gpulab.virtual_gpu("H200") as gpu:
+        for product in (torch.Tensor.prod, lambda source: source.cumprod(0)):
+            source = torch.tensor(float("inf"), device="cuda", requires_grad=True)
+            result = product(source)
+            torch.cuda._sleep(20_000_000)  # 10 ms at 1.98 GHz
+            before_s = gpu.now_s
+            result.backward()
+            assert gpu.now_s - before_s < 0.01
+            assert source.grad is not None
+            assert source.grad.item() == 1.0
+
+
+@pytest.mark.parametrize("zero", [2.0, 0.0])
+def test_hooks_of_the_source_run_once(zero: float) -> None:
+    """A hook sees the gradient once, and ``retain_grad`` keeps it once, also beside a zero."""
+    with gpulab.virtual_gpu("H200"):
+        source = torch.tensor([1.0, zero, 3.0], device="cuda", requires_grad=True) * 2
+        seen: list[list[float]] = []
+        source.register_hook(lambda gradient: seen.append(gradient.tolist()))
+        source.retain_grad()
+        source.prod().backward()
+        assert source.grad is not None
+        assert seen == [source.grad.tolist()] == [[12 * zero, 12.0, 4 * zero]]
+
+
 def test_what_no_gradient_needs_is_pytorchs_own() -> None:
     """Inside ``torch.func``, with ``out=`` and without gradients nothing is replaced."""
     with gpulab.virtual_gpu("H200"):
