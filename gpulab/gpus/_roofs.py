@@ -9,6 +9,7 @@ from gpulab.core.requirements import (
     POSITIVE,
     TEXT,
     NameOf,
+    instance_of,
     mapping_to,
 )
 from gpulab.gpus._datasheets import GpuSpec
@@ -22,6 +23,7 @@ BASES = (DATA_SHEET, LIVE, MEASURED)
 _PEAKS = mapping_to(
     POSITIVE, "a dict from the names of types to FLOP/s, such as {'float32': 67e12}"
 )
+_SPEC = instance_of(GpuSpec, "the data sheet of a GPU, such as gpus.gpu('H200')")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def data_sheet(spec: GpuSpec) -> Roof:
     >>> data_sheet(gpu("A100")).bandwidth_bytes_per_s
     2039000000000.0
     """
+    _SPEC.check(spec=spec)
     return Roof(
         DATA_SHEET, spec.peak_flops_per_s, spec.bandwidth_bytes_per_s, detail=spec.reference
     )
@@ -134,6 +137,8 @@ def at_clocks(spec: GpuSpec, sm_mhz: float, memory_mhz: float) -> Roof:
     >>> f"{at_clocks(gpu('H200'), 1980, 3201).peak('float16') / 1e12:,.0f} TFLOP/s"
     '1,070 TFLOP/s'
     """
+    _SPEC.check(spec=spec)
+    POSITIVE.check(sm_mhz=sm_mhz, memory_mhz=memory_mhz)
     stated_mhz = spec.peak_clock_mhz
     return Roof(
         LIVE,

@@ -61,6 +61,36 @@ for name in ("H200", "A100"):
         timer = Timer("torch.cuda._sleep(10_000_000)", globals={"torch": torch})
         print(4e-3 < timer.timeit(2).mean < 1e-2)
 """
+OWN_MODULES = """
+import functools, importlib, pkgutil, sys, types
+import gpulab
+from gpulab.virtual import _replaced
+put, replacements = _replaced._put, []
+def noting(owner, names):
+    replacements.extend(names.values())
+    put(owner, names)
+    replacements.extend(getattr(owner, name, None) for name in names)
+_replaced._put = noting
+with gpulab.virtual_gpu("H200"):
+    before, virtual = set(sys.modules), {id(each): each for each in replacements if callable(each)}
+    for module in pkgutil.walk_packages(gpulab.__path__, "gpulab."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+def held(value, depth=0):
+    yield value
+    if isinstance(value, functools.partial):
+        yield value.func
+    if isinstance(value, types.FunctionType):
+        yield from value.__defaults__ or ()
+        yield from (value.__kwdefaults__ or {}).values()
+    if isinstance(value, type) and value.__module__.startswith("gpulab.") or depth == 0:
+        for inner in list(vars(value).values()):
+            yield from held(inner, depth + 1)
+for name in sorted(set(sys.modules) - before):
+    if name.startswith("gpulab."):
+        values = held(sys.modules[name])
+        print(*{f"{name}:{each.__name__}" for each in values if id(each) in virtual})
+"""
 MODULE = """
 import time
 from torch.cuda import device_count
@@ -107,6 +137,16 @@ def test_the_compiler_keeps_nothing_of_the_virtual_gpu(warm_python: list[str], h
 def test_a_timer_imported_inside_waits_on_every_virtual_gpu(warm_python: list[str]) -> None:
     """A ``Timer`` imported on one virtual GPU waits for this one and for the next."""
     assert words(warm_python, TIMER) == ["True", "True"]
+
+
+@pytest.mark.slow
+def test_gpulab_imported_inside_keeps_nothing_of_the_virtual_gpu() -> None:
+    """No module, class or default of gpulab has a function that is the virtual GPU's own.
+
+    Otherwise ``hazards`` would ask a virtual function about memory of a CUDA GPU, later. A warm
+    process has imported most modules, so this one is new.
+    """
+    assert words([sys.executable], OWN_MODULES) == []
 
 
 @pytest.fixture

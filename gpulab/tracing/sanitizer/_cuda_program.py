@@ -30,13 +30,14 @@ from gpulab.tracing.sanitizer._cuda_operators import ObservedCall, read_call
 class Hardware:
     """The questions to PyTorch about the GPU; tests without a GPU give other answers.
 
-    ``holds`` says whether a tensor is on a GPU, and ``index_of`` on which.
+    ``holds`` says whether a tensor is on a GPU, and ``index_of`` on which. Each looks up PyTorch's
+    method when it is asked: this module may be imported while a virtual GPU replaces them.
     """
 
     cuda: ModuleType = torch.cuda
     holds: Callable[[torch.Tensor], bool] = lambda tensor: tensor.is_cuda
-    index_of: Callable[[torch.Tensor], int] = torch.Tensor.get_device
-    is_pinned: Callable[[torch.Tensor], bool] = torch.Tensor.is_pinned
+    index_of: Callable[[torch.Tensor], int] = lambda tensor: tensor.get_device()
+    is_pinned: Callable[[torch.Tensor], bool] = lambda tensor: tensor.is_pinned()
 
 
 @contextmanager

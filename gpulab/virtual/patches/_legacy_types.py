@@ -52,6 +52,8 @@ def _of_one(dtype: torch.dtype, source: Any, device: torch.device) -> torch.Tens
     # As PyTorch does, a tensor made from a tensor of the same type is a view of it.
     if isinstance(source, VirtualTensor) and source.dtype is dtype:
         return wrap(source.layout_key, source.storage_block, source.offset)
+    if isinstance(source, torch.Tensor):
+        raise TypeError(f"expected {type_name(dtype)} (got {source.type()})")
     if isinstance(source, VirtualStorage):
         return torch.empty(0, dtype=dtype, device=device).set_(source)
     if not isinstance(source, Sequence) and not hasattr(source, "__array__"):
