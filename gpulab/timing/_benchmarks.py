@@ -106,7 +106,7 @@ class BenchmarkResult:
     ...     a = torch.ones(1024, 1024, device="cuda")
     ...     now = gpulab.measure(lambda: a + a, label="test_add")
     >>> print(BenchmarkResult(now, base=now).check(at_most=1.05).comparison.verdict())
-    no difference seen: test_add / base = 1.000 [0.990, 1.010], taken at different times
+    no difference seen: test_add / base = 1.000 [1.000, 1.000], taken at different times
     """
 
     measurement: Measurement

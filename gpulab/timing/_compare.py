@@ -308,7 +308,7 @@ def compare(  # noqa: PLR0913  # every option is keyword-only and has a default
     ...     a = torch.ones(1 << 20, device="cuda")
     ...     before = gpulab.measure(lambda: a + a, label="before")
     ...     print(gpulab.compare(before, lambda: a + a, labels=("", "now")).verdict())
-    no difference seen: now / before = 1.000 [0.990, 1.010], taken at different times
+    no difference seen: now / before = 1.000 [1.000, 1.000], taken at different times
     """
     with UsersTraceback():
         refuse_unknown(compare, unknown)

@@ -18,6 +18,7 @@ HOST = HostCosts()
 H200 = gpu("H200")
 CYCLES_PER_US = H200.boost_clock_mhz
 TICK_S = 32e-9  # one step of the events' clock
+ROUNDING_S = 1e-15  # of sums of floats
 NS = 1e-9
 SLEEP_LAUNCH_S = HOST.sleep_launch_ns * NS
 
@@ -89,7 +90,8 @@ def bounds_s(method: str, program: Program, inner_loops: int) -> tuple[float, fl
     read_s = program.span_s(inner_loops, gaps) + floor_s / inner_loops
     # Without a sleep, the GPU may wait for each launch.
     waits_s = launches_s if method == "events" else 0.0
-    return read_s - TICK_S / inner_loops, read_s + waits_s + TICK_S / inner_loops
+    off_s = TICK_S / inner_loops + ROUNDING_S
+    return read_s - off_s, read_s + waits_s + off_s
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -76,7 +76,9 @@ def _speeds(record: "pd.DataFrame", ax: "Axes", *, spec: "GpuSpec | None") -> "A
     return ax
 
 
-def draw_shares(record: "pd.DataFrame", column: str, label: str, *, title: str) -> Figure:
+def draw_shares(
+    record: "pd.DataFrame", column: str, label: str = "share", *, title: str
+) -> Figure:
     """Return a figure of a share in percent, such as ``from_memory_percent``, for each work.
 
     ``record`` has the readings of ``06.staircase``, and ``label`` says of what the share is.

@@ -25,7 +25,7 @@ from gpulab.virtual.operators._model import (
 )
 from gpulab.virtual.operators._operator_call import CallArguments, Lowering, OperatorCall
 from gpulab.virtual.operators._row_coordinates import surface_of_softmax
-from gpulab.virtual.operators._size_coordinates import CHUNK
+from gpulab.virtual.operators._size_coordinates import CHUNK, window_size
 from gpulab.virtual.simulator.costs import KernelWork
 from gpulab.virtual.tensors import TensorLayout
 
@@ -165,7 +165,7 @@ def _loss_backward(call: OperatorCall) -> KernelWork:
 
 
 def _pool(call: OperatorCall) -> KernelWork:
-    return call.work("windows", n_elements=prod(call.args[1]) * call.n_out)
+    return call.work("windows", n_elements=window_size(call) * call.n_out)
 
 
 def _nearest(call: OperatorCall) -> KernelWork:

@@ -34,6 +34,16 @@ def last_size(item: TensorLayout) -> int:
     return item.sizes[-1] if item.sizes else 1
 
 
+def window_size(call: OperatorCall) -> int:
+    """Return the elements of the window that is pooled, or of the size that is asked for; or 1."""
+    lists = (item for item in call.args if isinstance(item, (list, tuple)) and item)
+    window = next((item for item in lists if isinstance(item[0], int)), (1,))
+    # Pooling accepts one number for all dimensions of the window.
+    if len(window) == 1 and "_pool" in call.name:
+        return int(window[0] ** (3 if "3d" in call.name else 2))
+    return prod(window)
+
+
 def sizes(call: OperatorCall) -> Coordinates:
     """Return the elements, rows, bytes and types of what a call reads and writes."""
     source, out = call.largest_read, call.largest_written
@@ -43,9 +53,6 @@ def sizes(call: OperatorCall) -> Coordinates:
     # Tensors of one element are arguments of the kernel.
     read_bytes = sum(item.size_bytes for item in call.reads if item.n_elements > 1)
     written_bytes = sum(item.size_bytes for item in call.writes)
-    # The first list of whole numbers is a window, or the size of the result.
-    lists = (item for item in call.args if isinstance(item, (list, tuple)) and item)
-    window = next((item for item in lists if isinstance(item[0], int)), (1,))
     return (
         log2_size(n_written),
         log2_size(row),
@@ -70,7 +77,7 @@ def sizes(call: OperatorCall) -> Coordinates:
         "rows" if not source.strides or source.strides[-1] == 1 else "columns",
         call.arithmetic,
         "each" if out.n_elements == source.n_elements else "one",
-        log2_size(prod(window)),
+        log2_size(window_size(call)),
     )
 
 

@@ -145,3 +145,19 @@ def test_a_write_by_an_index_touches_only_its_places() -> None:
     for rows in (1 << 10, 1 << 20):
         found = work(aten.index_add.default, empty(rows, 16), 0, index, values)
         assert (found.n_elements, found.most_bytes) == (256 * 16, 256 * 16 * 8)
+
+
+@pytest.mark.parametrize(
+    ("pool", "n_dims"),
+    [
+        (aten.max_pool2d_with_indices.default, 2),
+        (aten.avg_pool2d.default, 2),
+        (aten.max_pool3d_with_indices.default, 3),
+        (aten.avg_pool3d.default, 3),
+    ],
+)
+def test_one_number_is_the_window_in_each_dimension(pool: object, n_dims: int) -> None:
+    """PyTorch accepts a list of one number; the work and its place on the surface are the same."""
+    images = empty(2, 4, *[16] * n_dims)
+    short, long = (work(pool, images, [4] * n, [4] * n) for n in (1, n_dims))
+    assert (short.n_elements, short.surface_point) == (long.n_elements, long.surface_point)
