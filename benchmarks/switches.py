@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from benchmarks.common.command_line import parser_of
 from benchmarks.common.environment import gpu_in_use
 from benchmarks.common.folders import RECORDINGS
+from gpulab.core.foreign_text import first_line
 
 _ALERT = "determinis"
 
@@ -77,7 +78,7 @@ def _error(call: Callable[[], Any], *, mode: bool) -> str | None:
             call()
             torch.cuda.synchronize()
     except Exception as error:  # noqa: BLE001 # its text is the answer
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return f"{type(error).__name__}: {first_line(error)}"
     finally:
         torch._C._set_deterministic_algorithms(False, warn_only=False)  # noqa: FBT003 # as above
     texts = [str(each.message) for each in caught]

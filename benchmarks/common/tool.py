@@ -8,6 +8,7 @@ from typing import Any
 
 import gpulab
 from benchmarks.common.referee import READ, Reading
+from gpulab.core.foreign_text import first_line
 from gpulab.device.work import Work
 
 OWN, DEFAULT = "gpulab", "measure"
@@ -122,4 +123,4 @@ def judged(tool: Tool, answer: Answer, before: Reading, after: Reading) -> dict[
 
 def described(error: Exception) -> str:
     """Return the type and the first line of an error, cut to 160 characters."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160]
+    return f"{type(error).__name__}: {first_line(error)}"[:160]

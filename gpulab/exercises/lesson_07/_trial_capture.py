@@ -1,6 +1,7 @@
 """Try to capture work as a CUDA graph, and say why that is not possible."""
 
 from gpulab.core.errors import NotCapturableError
+from gpulab.core.foreign_text import first_line
 from gpulab.device.work import Work
 from gpulab.timing import measure
 
@@ -12,5 +13,5 @@ def try_to_capture(work: Work) -> str:
     try:
         measure(work, method="graph", max_time_s=_MAX_TIME_S, progress=False)
     except NotCapturableError as error:
-        return str(error.__cause__ or error).splitlines()[0]
+        return first_line(error.__cause__ or error)
     return "captured"

@@ -16,8 +16,6 @@ from gpulab.virtual.tensors import TensorLayout, VirtualTensor, layout_of
 # In training mode a batch norm updates running mean and variance, although its schema in torch
 # 2.13 does not mark these arguments as written.
 _RUNNING_STATISTICS, _TRAINING = (3, 4), 5
-# PyTorch lets these write to an expanded tensor: an element gets the same value each time.
-_MAY_WRITE_TWICE = {"fill", "zero", "masked_fill", "index_fill", "index_put", "_index_put_impl"}
 
 
 class Effect(Enum):
@@ -102,7 +100,7 @@ def effects_of(
     Raises
     ------
     RuntimeError
-        If it writes to a tensor with overlapping elements; with PyTorch's message.
+        If it writes to an expanded tensor, which few operators may; with PyTorch's message.
     """
     stand_ins, out = execution.stand_ins, execution.out
     is_several = isinstance(out, (list, tuple))
@@ -114,7 +112,7 @@ def effects_of(
     # From the schema, because the stand-ins do not show which arguments were written.
     writes = _changed(operator, args, kwargs, tensors)
     effect = _effect(operator, results, writes)
-    if effect is Effect.KERNEL and operator.name not in _MAY_WRITE_TWICE:
+    if effect is Effect.KERNEL and not operator.model.may_write_twice:
         for i in writes:
             _refuse_expanded(tensors[i].layout_key)
     return CallEffects(

@@ -57,6 +57,7 @@ _PUT = replace(_WRITE, may_find_wrong_values=True)
 _INDEX_PUT = replace(
     _PUT,
     surface=surface_of_index_put,
+    may_write_twice=True,
     takes_host_indices=True,
     host_numbers=("values",),
 )
@@ -87,6 +88,7 @@ MODELS: Models = {
     "index_add index_copy": replace(_WRITE, index_ranges=along_dimension),
     "index_fill": replace(
         _WRITE,
+        may_write_twice=True,
         host_numbers=("value",),
         index_ranges=along_dimension,
         host_reads=(HostRead(When.BEFORE, on_device("value"), check=check_number),),

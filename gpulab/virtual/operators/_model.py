@@ -80,6 +80,9 @@ class OperatorModel:
         Whether it changes arguments 3 and 4 in training, which its schema does not say.
     keeps_channels_last
         Whether its result has the channels-last format of an input; on meta tensors it has not.
+    may_write_twice
+        Whether PyTorch lets it write to an expanded tensor: an element gets the same value each
+        time.
     fills_with
         The number that it writes to all elements.
     compute
@@ -137,6 +140,7 @@ class OperatorModel:
     allocates: bool = False
     updates_statistics: bool = False
     keeps_channels_last: bool = False
+    may_write_twice: bool = False
     fills_with: int | None = None
     compute: Callable[..., Any] | None = None
     is_widened: bool = False

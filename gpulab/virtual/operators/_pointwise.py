@@ -82,11 +82,18 @@ MODELS: Models = {
     "new_ones": OperatorModel(fills_with=1, takes_shape_alone=True),
     "full_like": OperatorModel(lowering=_factory, takes_shape_alone=True),
     "new_full": OperatorModel(takes_shape_alone=True),
-    "zero": OperatorModel(lowering=_FILL, surface=surface_of_copy, fills_with=0, overwrites=True),
+    "zero": OperatorModel(
+        lowering=_FILL,
+        surface=surface_of_copy,
+        fills_with=0,
+        overwrites=True,
+        may_write_twice=True,
+    ),
     "fill": OperatorModel(
         lowering=_FILL,
         surface=surface_of_copy,
         overwrites=True,
+        may_write_twice=True,
         host_numbers=("value",),
     ),
     "copy": OperatorModel(
@@ -136,6 +143,7 @@ MODELS: Models = {
     "glu": OperatorModel(surface="elementwise"),
     "masked_fill": OperatorModel(
         lowering=_masked_fill,
+        may_write_twice=True,
         host_numbers=("value",),
         host_reads=(HostRead(When.BEFORE, on_device("value"), check=check_number),),
     ),
